@@ -1,0 +1,282 @@
+-- Joining: many members in one call, one clock reading, one commit.
+--
+-- The requests take effect in the order of the arrays, also where several are
+-- of one member. A row that does not exist cannot be locked, so the room is
+-- put there first: two first joins of a room meet on its primary key, and a
+-- join that waits for a deletion starts the next generation.
+
+create function leasehold.open_rooms(p_room_ids text[], p_now timestamptz default null)
+    returns timestamptz
+    language plpgsql
+as $$
+declare
+    v_now timestamptz;
+begin
+    loop
+        -- A conflict locks the existing row, although the update never happens.
+        insert into leasehold.rooms as r
+               (room_id, generation, version, opened_at, next_expiry_at, member_count, peak_members)
+        select distinct id, 1, 0, '-infinity'::timestamptz, 'infinity'::timestamptz, 0, 0
+          from unnest(p_room_ids) as id
+         order by id
+            on conflict (room_id) do update set version = r.version where false;
+        exit when v_now is not null;
+
+        v_now := coalesce(p_now, clock_timestamp());
+        -- Pruning may have deleted a room: it is opened again, under the lock that is still held.
+        exit when not leasehold.prune_due(p_room_ids, v_now);
+    end loop;
+    return v_now;
+end
+$$;
+
+comment on function leasehold.open_rooms(text[], timestamptz) is
+    'Internal. Locks the rooms in order of id, those that do not exist as well (version 0), reads the clock and prunes what is due.';
+
+create function leasehold.join_members(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_lease_ms integer[],
+    p_metadata jsonb[],
+    p_cursors jsonb[],
+    p_if_present text[],
+    p_max_members integer default null,
+    p_max_devices integer default null,
+    p_max_rooms integer default null,
+    p_now timestamptz default null
+)
+    returns table (
+        ord integer,
+        outcome text,
+        epoch bigint,
+        generation bigint,
+        lease_expires_at timestamptz,
+        as_of timestamptz
+    )
+    language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_now timestamptz;
+    v_no_room text[] := '{}';
+    v_unopened text[];
+begin
+    v_now := leasehold.open_rooms(p_room_ids, p_now);
+    if p_max_rooms is not null then
+        select coalesce(array_agg(n.room_id), '{}')
+          into v_no_room
+          from (select q.room_id, row_number() over (order by min(q.ord)) as rank
+                  from unnest(p_room_ids) with ordinality as q (room_id, ord)
+                  join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
+                 group by q.room_id) n
+         where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
+    end if;
+
+    return query
+    with known as (
+        -- One row per request; every look-up is by key, so a batch costs what its members cost.
+        select q.*,
+               r.version, r.member_count,
+               case when r.version > 0 then r.generation
+                    else 1 + greatest(
+                        (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
+                        (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
+                        0)
+               end as generation,
+               greatest(
+                   (select max(e.epoch) from leasehold.membership_events e
+                     where e.room_id = q.room_id and e.user_id = q.user_id),
+                   (select f.epoch from leasehold.epoch_floors f
+                     where f.room_id = q.room_id and f.user_id = q.user_id),
+                   0) as last_epoch,
+               s.sessions, s.arrival, s.held_epoch, s.held_last_seen_at,
+               row_number() over (partition by q.room_id, q.user_id order by q.ord) as nth_of_person,
+               case when exists (select from leasehold.blocks b
+                                  where b.room_id = q.room_id and b.user_id = q.user_id
+                                    and b.blocked_until > v_now) then 'blocked'
+                    when q.room_id = any (v_no_room) then 'too_many_rooms'
+               end as refusal
+          from unnest(p_room_ids, p_user_ids, p_device_ids, p_lease_ms, p_if_present)
+               with ordinality as q (room_id, user_id, device_id, lease_ms, if_present, ord)
+          join leasehold.rooms r on r.room_id = q.room_id
+         cross join lateral (
+               select count(*) as sessions,
+                      min(m.arrival) as arrival,
+                      min(m.epoch) filter (where m.device_id = q.device_id) as held_epoch,
+                      min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
+                 from leasehold.members m
+                where m.room_id = q.room_id and m.user_id = q.user_id) s
+    ), seated as (
+        -- New persons take the free seats in order of their first request.
+        select k.*,
+               k.sessions = 0
+               and k.member_count
+                   + count(*) filter (where k.sessions = 0 and k.nth_of_person = 1 and k.refusal is null)
+                         over (partition by k.room_id order by k.ord)
+                   > p_max_members as finds_no_seat
+          from known k
+    ), admitted as (
+        -- Once the first request of a person is let in, the person is present for the later ones.
+        select s.*,
+               coalesce(s.refusal,
+                        case when first_value(s.finds_no_seat) over (partition by s.room_id, s.user_id order by s.ord)
+                                  then 'room_full'
+                             when s.if_present = 'reject' and (s.sessions > 0 or s.nth_of_person > 1)
+                                  then 'already_present' end) as verdict
+          from seated s
+    ), equipped as (
+        select a.*,
+               a.verdict is null and a.held_epoch is null
+               and row_number() over (partition by a.room_id, a.user_id, a.device_id, a.verdict is null
+                                      order by a.ord) = 1 as is_new_device
+          from admitted a
+    ), counted as (
+        select e.*,
+               e.is_new_device
+               and e.sessions + count(*) filter (where e.is_new_device)
+                                    over (partition by e.room_id, e.user_id order by e.ord)
+                   > p_max_devices as is_over
+          from equipped e
+    ), decided as (
+        select c.*,
+               coalesce(c.verdict,
+                        case when bool_or(c.is_over) over (partition by c.room_id, c.user_id, c.device_id)
+                             then 'too_many_devices' end,
+                        'joined') as decision
+          from counted c
+    ), numbered as (
+        select d.*,
+               d.last_epoch + count(*) over (partition by d.room_id, d.user_id order by d.ord) as new_epoch
+          from decided d
+         where d.decision = 'joined'
+    ), replacing as (
+        select n.*,
+               coalesce(lag(n.new_epoch) over same_device, n.held_epoch) as replaced_epoch,
+               coalesce(lag(v_now) over same_device, n.held_last_seen_at) as replaced_last_seen_at,
+               lead(n.new_epoch) over same_device is null as survives
+          from numbered n
+        window same_device as (partition by n.room_id, n.user_id, n.device_id order by n.ord)
+    ), versioned as (
+        -- The end of the replaced session comes right before the join that replaces it.
+        select r.*,
+               r.version + count(*) over in_order + count(r.replaced_epoch) over in_order as joined_version
+          from replacing r
+        window in_order as (partition by r.room_id order by r.ord)
+    ), placed as (
+        select v.*,
+               coalesce(v.arrival,
+                        first_value(v.joined_version) over (partition by v.room_id, v.user_id order by v.ord)
+               ) as person_arrival
+          from versioned v
+    ), events as (
+        insert into leasehold.membership_events
+               (room_id, generation, version, user_id, device_id, epoch,
+                kind, reason, occurred_at, recorded_at, last_seen_at)
+        select e.*
+          from placed p
+         cross join lateral (values
+               (p.room_id, p.generation, p.joined_version - 1, p.user_id, p.device_id, p.replaced_epoch,
+                'ended', 'superseded', v_now, v_now, p.replaced_last_seen_at),
+               (p.room_id, p.generation, p.joined_version, p.user_id, p.device_id, p.new_epoch,
+                'joined', null, v_now, v_now, null)
+               ) as e (room_id, generation, version, user_id, device_id, epoch,
+                       kind, reason, occurred_at, recorded_at, last_seen_at)
+         where e.epoch is not null
+         order by e.room_id, e.version
+    ), survivor as (
+        select p.*, v_now + p.lease_ms * interval '1 millisecond' as lease_expires_at
+          from placed p
+         where p.survives
+         order by p.room_id, p.user_id, p.device_id
+    ), arrivals as (
+        insert into leasehold.members
+               (room_id, user_id, device_id, epoch, arrival,
+                joined_at, last_seen_at, lease_expires_at, lease_ms, cursor, metadata)
+        select s.room_id, s.user_id, s.device_id, s.new_epoch, s.person_arrival,
+               v_now, v_now, s.lease_expires_at, s.lease_ms, p_cursors[s.ord], p_metadata[s.ord]
+          from survivor s
+         where s.held_epoch is null
+    ), returns as (
+        update leasehold.members m
+           set epoch = s.new_epoch,
+               joined_at = v_now,
+               last_seen_at = v_now,
+               lease_expires_at = s.lease_expires_at,
+               disconnected_at = null,
+               lease_ms = s.lease_ms,
+               cursor = p_cursors[s.ord],
+               metadata = p_metadata[s.ord]
+          from survivor s
+         where s.held_epoch is not null
+           and m.room_id = s.room_id and m.user_id = s.user_id and m.device_id = s.device_id
+    ), change as (
+        select p.room_id, p.generation, p.version = 0 as opens,
+               max(p.joined_version) as version,
+               count(distinct p.user_id) filter (where p.sessions = 0)::integer as arrived,
+               v_now + min(p.lease_ms) filter (where p.survives) * interval '1 millisecond' as first_expiry_at
+          from placed p
+         group by p.room_id, p.generation, p.version
+    ), rooms as (
+        update leasehold.rooms r
+           set generation = c.generation,
+               version = c.version,
+               opened_at = case when c.opens then v_now else r.opened_at end,
+               next_expiry_at = least(r.next_expiry_at, c.first_expiry_at),
+               member_count = r.member_count + c.arrived,
+               peak_members = greatest(r.peak_members, r.member_count + c.arrived)
+          from change c
+         where r.room_id = c.room_id
+    ), generations as (
+        insert into leasehold.room_generations (room_id, generation, opened_at)
+        select c.room_id, c.generation, v_now from change c where c.opens
+    )
+    select p.ord::integer, p.decision, p.new_epoch, p.generation,
+           v_now + p.lease_ms * interval '1 millisecond', v_now
+      from placed p
+    union all
+    select d.ord::integer, d.decision, null, null, null, v_now
+      from decided d
+     where d.decision <> 'joined';
+
+    -- A room in which every request was refused was never opened.
+    select array_agg(room_id)
+      into v_unopened
+      from leasehold.rooms
+     where room_id = any (p_room_ids) and version = 0;
+    if v_unopened is not null then
+        perform leasehold.prune_locked(v_unopened, v_now);
+    end if;
+end
+$$;
+
+comment on function leasehold.join_members(text[], text[], text[], integer[], jsonb[], jsonb[], text[], integer, integer, integer, timestamptz) is
+    'Joins members, one per position of the arrays and in that order. Outcomes: joined, already_present, blocked, room_full, too_many_devices, too_many_rooms; only joined has an epoch.';
+
+create function leasehold.join_member(
+    p_room_id text,
+    p_user_id text,
+    p_device_id text default '',
+    p_lease_ms integer default 15000,
+    p_metadata jsonb default null,
+    p_cursor jsonb default null,
+    p_if_present text default 'replace',
+    p_now timestamptz default null
+)
+    returns table (
+        outcome text,
+        epoch bigint,
+        generation bigint,
+        lease_expires_at timestamptz,
+        as_of timestamptz
+    )
+    language sql
+as $$
+    select j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
+      from leasehold.join_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_lease_ms],
+               array[p_metadata], array[p_cursor], array[p_if_present], p_now => p_now) j
+$$;
+
+comment on function leasehold.join_member(text, text, text, integer, jsonb, jsonb, text, timestamptz) is
+    'Joins one member, in the caller''s transaction. Outcomes as of join_members.';

@@ -1,0 +1,227 @@
+-- Renewing and leaving: only the current epoch of a device can, and only while
+-- its lease lives. Anything else changes nothing and is told why.
+
+create function leasehold.stale_reason(
+    p_room_id text,
+    p_user_id text,
+    p_device_id text,
+    p_epoch bigint
+)
+    returns text
+    language sql stable
+as $$
+    -- 'ended' sorts before 'joined': the end if there is one. A session that
+    -- has none and could not be renewed has outlived its lease.
+    select coalesce((
+        select case when e.device_id <> p_device_id then 'unknown_session'
+                    when e.kind = 'ended' then e.reason
+                    else 'expired' end
+          from leasehold.membership_events e
+         where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
+         order by e.kind
+         limit 1), 'unknown_session')
+$$;
+
+comment on function leasehold.stale_reason(text, text, text, bigint) is
+    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session.';
+
+create function leasehold.heartbeat_members(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_epochs bigint[],
+    p_lease_ms integer[],
+    p_set_cursor boolean[],
+    p_cursors jsonb[],
+    p_set_metadata boolean[],
+    p_metadata jsonb[],
+    p_now timestamptz default null
+)
+    returns table (ord integer, outcome text)
+    language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_now timestamptz;
+    v_rows tid[];
+    v_ords integer[];
+    v_repeats bigint;
+    v_renewed integer[];
+begin
+    -- A shorter lease lowers the room's next_expiry_at, which needs the room's lock, and rooms come first.
+    if array_remove(p_lease_ms, null) <> '{}' then
+        perform from leasehold.lock_rooms(array(
+            select q.room_id from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
+             where q.lease_ms is not null));
+    end if;
+
+    -- In one order, so that two batches cannot wait for each other. A locked row
+    -- does not move, so the update below finds it by its place.
+    select array_agg(l.ctid), array_agg(l.ord), count(*) - count(distinct l.ctid)
+      into v_rows, v_ords, v_repeats
+      from (select m.ctid, q.ord::integer as ord
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+                   with ordinality as q (room_id, user_id, device_id, epoch, ord)
+              join leasehold.members m
+                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+               and m.epoch = q.epoch
+             order by q.room_id, q.user_id, q.device_id
+               for no key update of m) l;
+    v_now := coalesce(p_now, clock_timestamp());
+
+    -- An UPDATE changes a row once: where a session asks twice, one request after the other.
+    if v_repeats > 0 then
+        for i in 1 .. cardinality(p_room_ids) loop
+            return query
+            select i, h.outcome
+              from leasehold.heartbeat_members(
+                       p_room_ids[i:i], p_user_ids[i:i], p_device_ids[i:i], p_epochs[i:i], p_lease_ms[i:i],
+                       p_set_cursor[i:i], p_cursors[i:i], p_set_metadata[i:i], p_metadata[i:i], v_now) h;
+        end loop;
+        return;
+    end if;
+
+    with renewed as (
+        update leasehold.members m
+           set last_seen_at = v_now,
+               lease_ms = coalesce(p_lease_ms[l.ord], m.lease_ms),
+               lease_expires_at = v_now + coalesce(p_lease_ms[l.ord], m.lease_ms) * interval '1 millisecond',
+               disconnected_at = null,
+               cursor = case when p_set_cursor[l.ord] then p_cursors[l.ord] else m.cursor end,
+               metadata = case when p_set_metadata[l.ord] then p_metadata[l.ord] else m.metadata end
+          from unnest(v_rows, v_ords) as l (ctid, ord)
+         where m.ctid = l.ctid
+           and not leasehold.lease_expired(m.lease_expires_at, v_now)
+        returning l.ord
+    )
+    select coalesce(array_agg(r.ord), '{}') into v_renewed from renewed r;
+
+    if array_remove(p_lease_ms, null) <> '{}' then
+        update leasehold.rooms r
+           set next_expiry_at = q.first_expiry_at
+          from (select q.room_id, v_now + min(q.lease_ms) * interval '1 millisecond' as first_expiry_at
+                  from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
+                 where q.lease_ms is not null
+                 group by q.room_id) q
+         where r.room_id = q.room_id and r.next_expiry_at > q.first_expiry_at;
+    end if;
+
+    return query select o, 'renewed' from unnest(v_renewed) as o;
+    if cardinality(v_renewed) < cardinality(p_room_ids) then
+        return query
+        select q.ord::integer, leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch)
+          from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+               with ordinality as q (room_id, user_id, device_id, epoch, ord)
+         where q.ord <> all (v_renewed);
+    end if;
+end
+$$;
+
+comment on function leasehold.heartbeat_members(text[], text[], text[], bigint[], integer[], boolean[], jsonb[], boolean[], jsonb[], timestamptz) is
+    'Renews leases, one request per position of the arrays and in that order; a cursor or metadata changes where its flag is set. Outcomes: renewed, or as of stale_reason.';
+
+create function leasehold.heartbeat_member(
+    p_room_id text,
+    p_user_id text,
+    p_epoch bigint,
+    p_device_id text default '',
+    p_lease_ms integer default null,
+    p_now timestamptz default null
+)
+    returns text
+    language sql
+as $$
+    select h.outcome
+      from leasehold.heartbeat_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], array[p_lease_ms],
+               array[false], array[null::jsonb], array[false], array[null::jsonb], p_now) h
+$$;
+
+comment on function leasehold.heartbeat_member(text, text, bigint, text, integer, timestamptz) is
+    'Renews one member''s lease, in the caller''s transaction. Outcomes as of heartbeat_members.';
+
+create function leasehold.update_member(
+    p_room_id text,
+    p_user_id text,
+    p_epoch bigint,
+    p_cursor jsonb,
+    p_device_id text default '',
+    p_now timestamptz default null
+)
+    returns text
+    language sql
+as $$
+    select h.outcome
+      from leasehold.heartbeat_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], array[null::integer],
+               array[true], array[p_cursor], array[false], array[null::jsonb], p_now) h
+$$;
+
+comment on function leasehold.update_member(text, text, bigint, jsonb, text, timestamptz) is
+    'Sets one member''s cursor, which counts as a heartbeat. Outcomes as of heartbeat_members.';
+
+create function leasehold.leave_members(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_epochs bigint[],
+    p_now timestamptz default null
+)
+    returns table (ord integer, outcome text)
+    language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_held record;
+    v_left integer[];
+    v_rooms text[];
+    v_users text[];
+    v_devices text[];
+begin
+    v_held := leasehold.lock_rooms(p_room_ids, p_now);
+    perform leasehold.prune_due(v_held.locked, v_held.instant);
+
+    select array_agg(l.ord), array_agg(l.room_id), array_agg(l.user_id), array_agg(l.device_id)
+      into v_left, v_rooms, v_users, v_devices
+      from (select min(q.ord)::integer as ord, q.room_id, q.user_id, q.device_id
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+                   with ordinality as q (room_id, user_id, device_id, epoch, ord)
+              join leasehold.members m
+                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+               and m.epoch = q.epoch
+             where q.room_id = any (v_held.locked)
+             group by q.room_id, q.user_id, q.device_id) l;
+    if v_left is not null then
+        perform leasehold.end_members(v_rooms, v_users, v_devices, 'left', v_held.instant);
+        perform leasehold.prune_due(v_held.locked, v_held.instant);
+    end if;
+
+    return query
+    select q.ord::integer,
+           case when q.ord = any (v_left) then 'left'
+                else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
+      from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+           with ordinality as q (room_id, user_id, device_id, epoch, ord);
+end
+$$;
+
+comment on function leasehold.leave_members(text[], text[], text[], bigint[], timestamptz) is
+    'Ends sessions whose epoch is current, one request per position of the arrays. Outcomes: left, or as of stale_reason.';
+
+create function leasehold.leave_member(
+    p_room_id text,
+    p_user_id text,
+    p_epoch bigint,
+    p_device_id text default '',
+    p_now timestamptz default null
+)
+    returns text
+    language sql
+as $$
+    select l.outcome
+      from leasehold.leave_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], p_now) l
+$$;
+
+comment on function leasehold.leave_member(text, text, bigint, text, timestamptz) is
+    'Ends one member''s session, in the caller''s transaction. Outcomes as of leave_members.';

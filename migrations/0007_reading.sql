@@ -84,3 +84,29 @@ select g.room_id, g.generation, g.opened_at,
 
 comment on view leasehold.room_lifetimes is
     'One row per lifetime of a room; closed_at is null while a member lives.';
+
+create function leasehold.census(
+    p_now timestamptz default null,
+    out active_rooms bigint,
+    out active_members bigint,
+    out oldest_lease_age_seconds double precision
+)
+    language sql stable
+as $$
+    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant),
+         person as (
+        select m.room_id,
+               bool_or(not leasehold.lease_expired(m.lease_expires_at, clock.instant)) as lives,
+               min(m.last_seen_at) as last_seen_at
+          from leasehold.members m
+         cross join clock
+         group by m.room_id, m.user_id
+    )
+    select count(distinct person.room_id) filter (where person.lives),
+           count(*) filter (where person.lives),
+           coalesce(extract(epoch from (select instant from clock) - min(person.last_seen_at)), 0)::double precision
+      from person
+$$;
+
+comment on function leasehold.census(timestamptz) is
+    'Live rooms and persons, and how long ago the longest unseen row was seen. Scans the members.';

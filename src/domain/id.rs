@@ -88,7 +88,10 @@ mod tests {
     #[test]
     fn an_id_has_no_control_characters() {
         for control in ['\0', '\n', '\u{7f}', '\u{85}'] {
-            assert_eq!(UserId::parse(format!("a{control}b")), Err(InvalidId { field: "userId" }));
+            assert_eq!(
+                UserId::parse(format!("a{control}b")),
+                Err(InvalidId { field: "userId" })
+            );
         }
     }
 }

@@ -37,7 +37,8 @@ impl Status {
 impl LeaseRules {
     /// The heartbeat interval that belongs to a lease of this length, in milliseconds; at least 1.
     pub fn heartbeat_ms(&self, lease_ms: u32) -> u32 {
-        let scaled = u64::from(lease_ms) * u64::from(self.heartbeat_ms) / u64::from(self.default_ms);
+        let scaled =
+            u64::from(lease_ms) * u64::from(self.heartbeat_ms) / u64::from(self.default_ms);
         u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
     }
 
@@ -66,8 +67,12 @@ impl LeaseRules {
 mod tests {
     use super::*;
 
-    const RULES: LeaseRules =
-        LeaseRules { default_ms: 15_000, min_ms: 1_000, max_ms: 300_000, heartbeat_ms: 5_000 };
+    const RULES: LeaseRules = LeaseRules {
+        default_ms: 15_000,
+        min_ms: 1_000,
+        max_ms: 300_000,
+        heartbeat_ms: 5_000,
+    };
 
     #[test]
     fn a_longer_lease_beats_more_slowly() {
@@ -80,9 +85,21 @@ mod tests {
     fn a_member_is_reconnecting_strictly_after_one_and_a_half_intervals() {
         let seen = DateTime::UNIX_EPOCH;
         let at = |ms| seen + TimeDelta::milliseconds(ms);
-        assert_eq!(RULES.status(at(7_500), seen, 15_000, false), Status::Connected);
-        assert_eq!(RULES.status(at(7_501), seen, 15_000, false), Status::Reconnecting);
-        assert_eq!(RULES.status(at(7_501), seen, 30_000, false), Status::Connected);
-        assert_eq!(RULES.status(at(0), seen, 15_000, true), Status::Reconnecting);
+        assert_eq!(
+            RULES.status(at(7_500), seen, 15_000, false),
+            Status::Connected
+        );
+        assert_eq!(
+            RULES.status(at(7_501), seen, 15_000, false),
+            Status::Reconnecting
+        );
+        assert_eq!(
+            RULES.status(at(7_501), seen, 30_000, false),
+            Status::Connected
+        );
+        assert_eq!(
+            RULES.status(at(0), seen, 15_000, true),
+            Status::Reconnecting
+        );
     }
 }

@@ -1,0 +1,35 @@
+# The macros that check queries read .sqlx: compiling needs no database, and a
+# DATABASE_URL that happens to be set is not asked.
+export SQLX_OFFLINE := true
+
+.DEFAULT_GOAL := help
+.PHONY: help run test fmt sqlx schema bench clean
+
+help: ## Print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Start the service with a private PostgreSQL; data lasts across runs
+	@scripts/install-postgres
+	cargo run --locked -- dev
+
+test: ## Run every check and every test, as CI does
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	scripts/check-sqlx
+	cargo test --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+fmt: ## Format the code
+	cargo fmt
+
+sqlx: ## Regenerate .sqlx after a change of a query or a migration
+	scripts/check-sqlx --write
+
+schema: ## Regenerate docs/schema.sql after a change of a migration
+	LEASEHOLD_ADOPT=1 cargo test --locked --test it schema
+
+bench: ## Measure; see benches/
+	benches/run
+
+clean: ## Remove what was built
+	cargo clean

@@ -1,0 +1,147 @@
+//! The service as a whole: build, run, and stop in order.
+
+use std::net::SocketAddr;
+
+use actix_web::dev::ServerHandle;
+use actix_web::middleware::from_fn;
+use actix_web::web::{Data, PayloadConfig};
+use actix_web::{App, HttpServer};
+use anyhow::{Context, bail};
+use secrecy::SecretString;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::ServeArgs;
+use crate::http::{self, Api};
+use crate::jobs::Sweep;
+use crate::presence::Presence;
+use crate::store::{Migrations, Store};
+use crate::telemetry::Metrics;
+
+/// Seconds that requests under way have to finish when the service stops.
+const DRAIN_SECONDS: u64 = 10;
+
+/// A service that is bound to its address and not yet running.
+pub struct Application {
+    server: actix_web::dev::Server,
+    address: SocketAddr,
+    store: Store,
+    lanes: JoinSet<()>,
+    sweeping: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+impl Application {
+    /// Checks the settings and the schema, binds the address and starts what works in the background.
+    ///
+    /// # Errors
+    /// Names the setting, the schema's state with the command to run, or the address.
+    pub async fn build(args: &ServeArgs, database_url: SecretString) -> anyhow::Result<Self> {
+        let leases = args.leases()?;
+        let database = args.database(database_url);
+        let migrations = Migrations::check(&database).await?;
+        if !migrations.unknown.is_empty() || !migrations.changed.is_empty() {
+            bail!(
+                "the database's schema is not one that this program knows (unknown migrations {:?}, \
+                 changed {:?}); run the program that migrated it, or a newer one",
+                migrations.unknown,
+                migrations.changed
+            );
+        }
+        if !migrations.pending.is_empty() {
+            bail!(
+                "the database's schema lacks {} migrations; run `leasehold migrate`",
+                migrations.pending.len()
+            );
+        }
+
+        let store = Store::new(&database)?;
+        let metrics = Metrics::new()?;
+        let stop = CancellationToken::new();
+        let mut lanes = JoinSet::new();
+        let presence = Presence::start(&store, args.limits(), args.coalescing(), &mut lanes);
+        let mut sweeping = JoinSet::new();
+        if let Some(interval) = args.sweep_interval() {
+            let sweep = Sweep::new(store.clone(), metrics.clone());
+            sweeping.spawn(sweep.repeat(interval, stop.clone()));
+        }
+
+        let api = Data::new(Api {
+            presence,
+            store: store.clone(),
+            leases,
+            metrics,
+            sweep_interval: args.sweep_interval(),
+            timeout: args.timeout(),
+            max_metadata_bytes: args.max_metadata_bytes,
+            max_cursor_bytes: args.max_cursor_bytes,
+            body_limit: args.max_body_bytes,
+        });
+        let body_limit = args.max_body_bytes;
+        let mut server = HttpServer::new(move || {
+            App::new()
+                .app_data(api.clone())
+                .app_data(PayloadConfig::new(body_limit))
+                .app_data(http::query_config())
+                .wrap(from_fn(http::log))
+                .configure(http::routes)
+        })
+        .disable_signals()
+        .shutdown_timeout(DRAIN_SECONDS);
+        if args.workers > 0 {
+            server = server.workers(args.workers);
+        }
+        let server = server.bind(args.bind).with_context(|| {
+            format!(
+                "cannot listen on {}; set LEASEHOLD_BIND to a free address",
+                args.bind
+            )
+        })?;
+        let address = server.addrs()[0];
+        Ok(Self {
+            server: server.run(),
+            address,
+            store,
+            lanes,
+            sweeping,
+            stop,
+        })
+    }
+
+    /// Where it listens, with the port that was taken for port 0.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops the service from elsewhere, as a signal would.
+    pub fn handle(&self) -> ServerHandle {
+        self.server.handle()
+    }
+
+    /// Serves until `stopping` is done, then drains: no new requests, answers for
+    /// those under way, the last batches, the sweep's transaction, the connections.
+    ///
+    /// # Errors
+    /// Where the server itself fails.
+    pub async fn run_until(mut self, stopping: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let handle = self.server.handle();
+        let mut server = tokio::spawn(self.server);
+        let ended = tokio::select! {
+            ended = &mut server => Some(ended),
+            () = stopping => None,
+        };
+        self.stop.cancel();
+        match ended {
+            Some(ended) => ended??,
+            None => {
+                tracing::info!("stopping");
+                handle.stop(true).await;
+                server.await??;
+            }
+        }
+        while self.sweeping.join_next().await.is_some() {}
+        while self.lanes.join_next().await.is_some() {}
+        self.store.close().await;
+        Ok(())
+    }
+}

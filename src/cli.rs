@@ -1,0 +1,197 @@
+//! The subcommands.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::app::Application;
+use crate::config::{DatabaseArgs, ServeArgs};
+use crate::dev::{Cluster, ClusterOptions, default_data_dir};
+use crate::jobs::Sweep;
+use crate::store::{Migrations, Store};
+use crate::telemetry::{Metrics, start_logs};
+
+/// Presence as a fact in Postgres: who is in the room, by lease and epoch.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a private local Postgres whose data lasts across runs, migrate it and serve on it
+    Dev {
+        /// Where the private Postgres keeps its data
+        #[arg(long, env = "LEASEHOLD_DATA_DIR", default_value_os_t = default_data_dir())]
+        data_dir: PathBuf,
+        #[command(flatten)]
+        serve: Box<ServeArgs>,
+    },
+    /// Serve on DATABASE_URL
+    Serve {
+        #[command(flatten)]
+        database: DatabaseArgs,
+        #[command(flatten)]
+        serve: Box<ServeArgs>,
+    },
+    /// Apply the migrations that are pending; safe to run from many instances at once
+    Migrate {
+        #[command(flatten)]
+        database: DatabaseArgs,
+        /// Change nothing; exit with 1 if anything is pending
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run the expiry job once and print what it removed
+    Sweep {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Check every invariant in the database, print each violation, exit with 1 if there is any
+    Verify {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+}
+
+impl Cli {
+    /// Runs one subcommand.
+    ///
+    /// # Errors
+    /// A sentence for the person at the terminal.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Dev { data_dir, serve } => dev(data_dir, &serve).await,
+            Command::Serve { database, serve } => serve_until_signal(database, &serve).await,
+            Command::Migrate { database, check } => migrate(&database, check).await,
+            Command::Sweep { database } => sweep(&database).await,
+            Command::Verify { database } => verify(&database).await,
+        }
+    }
+}
+
+async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    start_logs(EnvFilter::new(&args.log), args.log_format);
+    let application = Application::build(args, database.database_url).await?;
+    tracing::info!(address = %application.address(), "listening");
+    application.run_until(stop_signal()?).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    start_logs(EnvFilter::new(&args.log), args.log_format);
+    let stopping = stop_signal()?;
+    let cluster = spawn_blocking(|| Cluster::start(ClusterOptions::durable(data_dir))).await??;
+    let database = DatabaseArgs {
+        database_url: cluster.url("postgres").into(),
+    };
+    Migrations::apply(&database.once()).await?;
+    let application = Application::build(args, database.database_url).await?;
+    println!("{}", welcome(application.address(), &cluster));
+    application.run_until(stopping).await?;
+    spawn_blocking(|| cluster.stop()).await??;
+    println!("stopped; the data stays for the next run");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to try first.
+fn welcome(address: SocketAddr, cluster: &Cluster) -> String {
+    let room = format!("http://{address}/rooms/tour");
+    let post = |action: &str, body: &str| {
+        format!("  curl {room}/{action} -H 'content-type: application/json' -d '{body}'")
+    };
+    format!(
+        "Leasehold listens on http://{address}\n\
+         \n\
+         {}\n\
+         {}\n  \
+           curl {room}/participants\n\
+         {}\n\
+         \n  \
+           psql '{}'\n\
+         \n\
+         Ctrl-C stops it; the data stays.",
+        post("join", r#"{"userId":"alice"}"#),
+        post("heartbeat", r#"{"userId":"alice","epoch":1}"#),
+        post("leave", r#"{"userId":"alice","epoch":1}"#),
+        cluster.url("postgres"),
+    )
+}
+
+/// Done at the first SIGINT or SIGTERM.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+async fn migrate(database: &DatabaseArgs, check: bool) -> anyhow::Result<ExitCode> {
+    let settings = database.once();
+    if check {
+        let migrations = Migrations::check(&settings).await?;
+        for title in &migrations.pending {
+            println!("pending: {title}");
+        }
+        for version in &migrations.unknown {
+            println!("unknown to this program: {version:04}");
+        }
+        for version in &migrations.changed {
+            println!("applied with another text: {version:04}");
+        }
+        if migrations.is_current() {
+            println!("the schema is up to date");
+            return Ok(ExitCode::SUCCESS);
+        }
+        return Ok(ExitCode::FAILURE);
+    }
+    for title in Migrations::apply(&settings).await? {
+        println!("applied: {title}");
+    }
+    println!("the schema is up to date");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn sweep(database: &DatabaseArgs) -> anyhow::Result<ExitCode> {
+    let store = Store::new(&database.once())?;
+    let swept = Sweep::new(store.clone(), Metrics::new()?)
+        .run_once(&CancellationToken::new())
+        .await?;
+    store.close().await;
+    if swept.ran {
+        println!(
+            "{} members expired, {} rooms closed",
+            swept.members_expired, swept.rooms_closed
+        );
+    } else {
+        println!("another sweep is under way; nothing to do");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn verify(database: &DatabaseArgs) -> anyhow::Result<ExitCode> {
+    let store = Store::new(&database.once())?;
+    let violations = store.verify().await?;
+    store.close().await;
+    for violation in &violations {
+        println!("{violation}");
+    }
+    if violations.is_empty() {
+        println!("every invariant holds");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
+}

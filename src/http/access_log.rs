@@ -1,0 +1,84 @@
+//! One log line a request, and an id by which it can be found.
+
+use std::time::Instant;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage, HttpRequest};
+use tracing::Level;
+
+use super::ApiError;
+use crate::domain::{RoomId, UserId};
+
+/// Taken over from the caller where it is short and plain, made up otherwise, and sent back.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Whom a request is about.
+struct Subject {
+    room: String,
+    user: String,
+    epoch: Option<i64>,
+}
+
+/// Adds to the request's log line whom it is about.
+pub fn note(request: &HttpRequest, room: &RoomId, user: &UserId, epoch: Option<i64>) {
+    if tracing::enabled!(Level::INFO) {
+        request.extensions_mut().insert(Subject {
+            room: room.to_string(),
+            user: user.to_string(),
+            epoch,
+        });
+    }
+}
+
+/// Wraps every request.
+pub async fn log(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let started = Instant::now();
+    let id = request_id(&request);
+    let mut response = next.call(request).await?;
+    if tracing::enabled!(Level::INFO) {
+        write(&response, &id, started);
+    }
+    response.headers_mut().insert(REQUEST_ID, id);
+    Ok(response)
+}
+
+fn request_id(request: &ServiceRequest) -> HeaderValue {
+    request
+        .headers()
+        .get(REQUEST_ID)
+        .filter(|id| id.len() <= 64 && id.as_bytes().iter().all(u8::is_ascii_graphic))
+        .cloned()
+        .unwrap_or_else(|| {
+            HeaderValue::from_str(&format!("{:016x}", rand::random::<u64>()))
+                .expect("hexadecimal digits are a header value")
+        })
+}
+
+fn write<B>(response: &ServiceResponse<B>, id: &HeaderValue, started: Instant) {
+    let request = response.request();
+    let extensions = request.extensions();
+    let subject = extensions.get::<Subject>();
+    let outcome = match response.response().error() {
+        Some(error) => error.as_error::<ApiError>().map_or("error", ApiError::code),
+        None => "ok",
+    };
+    tracing::info!(
+        request_id = id.to_str().unwrap_or(""),
+        method = %request.method(),
+        // Without the query, which may hold a token.
+        path = request.path(),
+        room = subject.map(|s| s.room.as_str()),
+        user = subject.map(|s| s.user.as_str()),
+        epoch = subject.and_then(|s| s.epoch),
+        status = response.status().as_u16(),
+        outcome,
+        duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "request"
+    );
+}

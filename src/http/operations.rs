@@ -1,0 +1,59 @@
+//! For those who run the service: does it live, is it ready, what are its figures.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use serde::Serialize;
+
+use super::{Api, ApiError};
+
+/// A sweep may be missed so many times in a row before the service calls itself unready.
+const MISSED_SWEEPS: u32 = 6;
+
+/// Metrics answer with older figures rather than late.
+const CENSUS_TIMEOUT: Duration = Duration::from_secs(1);
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HealthAnswer {
+    status: &'static str,
+}
+
+/// `GET /healthz`: the process answers.
+pub async fn healthz() -> HttpResponse {
+    HttpResponse::Ok().json(HealthAnswer { status: "ok" })
+}
+
+/// `GET /readyz`: the database answers with the schema of this program, and a sweep finished lately.
+pub async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
+    let readiness = tokio::time::timeout(api.timeout, api.store.readiness())
+        .await
+        .map_err(|_| ApiError::unavailable("the database does not answer"))?
+        .map_err(|error| ApiError::from(&error))?;
+    if let Some(interval) = api.sweep_interval {
+        let allowed = (interval * MISSED_SWEEPS).max(Duration::from_secs(30));
+        let age = readiness.last_swept_at.map(|at| readiness.as_of - at);
+        if age.is_none_or(|age| age.to_std().is_ok_and(|age| age > allowed)) {
+            return Err(ApiError::unavailable(match age {
+                Some(age) => format!("the last sweep finished {} s ago", age.num_seconds()),
+                None => "no sweep has finished yet".to_owned(),
+            }));
+        }
+    }
+    Ok(HttpResponse::Ok().json(HealthAnswer { status: "ready" }))
+}
+
+/// `GET /metrics`: in the Prometheus text format.
+pub async fn metrics(api: Data<Api>) -> HttpResponse {
+    match tokio::time::timeout(CENSUS_TIMEOUT, api.store.census()).await {
+        Ok(Ok(census)) => api.metrics.census(census),
+        Ok(Err(error)) => tracing::warn!(%error, "metrics show the figures of an earlier count"),
+        Err(_) => {
+            tracing::warn!("the count took too long; metrics show the figures of an earlier one")
+        }
+    }
+    HttpResponse::Ok()
+        .content_type("text/plain; version=0.0.4; charset=utf-8")
+        .body(api.metrics.render())
+}

@@ -1,0 +1,72 @@
+//! What can go wrong with the database, told apart by what a caller can do about it.
+
+use crate::domain::InvalidId;
+
+/// An operation that did not take effect, or of which that is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The address of the database cannot be read.
+    #[error(
+        "DATABASE_URL is not a Postgres address; write postgres://user:password@host:5432/database"
+    )]
+    BadUrl,
+    /// No connection, no answer in time, or a server that is starting or stopping: try again later.
+    #[error("the database is not available: {0}")]
+    Unavailable(#[source] sqlx::Error),
+    /// Postgres chose this transaction to give way to another: nothing happened, try again at once.
+    #[error("the database asked to try again: {0}")]
+    Conflict(#[source] sqlx::Error),
+    /// A value that Postgres cannot store, for a reason that was not foreseen here.
+    #[error("the database refuses a value: {0}")]
+    Rejected(#[source] sqlx::Error),
+    /// The schema is not the one this program was built for.
+    #[error("the database does not have the schema of this program; run `leasehold migrate`: {0}")]
+    Schema(#[source] sqlx::Error),
+    /// An answer that this program cannot read.
+    #[error("unexpected answer of the database: {0}")]
+    Unexpected(String),
+}
+
+impl StoreError {
+    /// Whether the same call may be made again at once.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict(_))
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        // https://www.postgresql.org/docs/current/errcodes-appendix.html
+        let code = error.as_database_error().and_then(|e| e.code());
+        match code.as_deref() {
+            Some("40001" | "40P01") => Self::Conflict(error),
+            Some("3F000" | "42883" | "42P01" | "42703") => Self::Schema(error),
+            Some(code) if code.starts_with("22") || code.starts_with("23") => Self::Rejected(error),
+            _ => Self::Unavailable(error),
+        }
+    }
+}
+
+impl From<InvalidId> for StoreError {
+    fn from(error: InvalidId) -> Self {
+        Self::Unexpected(error.to_string())
+    }
+}
+
+/// A column that an SQL function promises to fill.
+pub(super) fn promised<T>(value: Option<T>, column: &str) -> Result<T, StoreError> {
+    value.ok_or_else(|| StoreError::Unexpected(format!("{column} is null")))
+}
+
+/// A word of a closed set, or the one that stands for success.
+pub(super) fn outcome<W>(word: &str, success: &str) -> Result<Option<W>, StoreError>
+where
+    W: std::str::FromStr<Err: std::fmt::Display>,
+{
+    if word == success {
+        return Ok(None);
+    }
+    word.parse()
+        .map(Some)
+        .map_err(|error: W::Err| StoreError::Unexpected(error.to_string()))
+}

@@ -1,0 +1,47 @@
+//! The only module that talks to Postgres: one file per operation, each a call of one SQL function.
+
+mod error;
+mod heartbeat;
+mod join;
+mod leave;
+mod list;
+mod migrate;
+mod pool;
+mod state;
+mod sweep;
+mod verify;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+
+pub use error::StoreError;
+pub use heartbeat::{Heartbeat, HeartbeatOutcome};
+pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined};
+pub use leave::{Leave, LeaveOutcome};
+pub use list::{Participant, Participants, RoomHead, Session};
+pub use migrate::{Applied, MigrateError, Migrations};
+pub use pool::DatabaseSettings;
+pub use state::{Census, Readiness};
+pub use sweep::SweepBatch;
+pub use verify::Violation;
+
+/// The database, as the rest of the program knows it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// Connections whose commits survive a crash of Postgres.
+    durable: PgPool,
+    /// Connections with `synchronous_commit = off`, for heartbeats alone: a crash
+    /// of Postgres may lose the last fraction of a second of them.
+    relaxed: PgPool,
+    now: Option<DateTime<Utc>>,
+}
+
+impl Store {
+    /// The same database at a fixed instant: the whole of fake time. Production leaves the clock to Postgres.
+    pub fn at(&self, instant: DateTime<Utc>) -> Self {
+        Self {
+            now: Some(instant),
+            ..self.clone()
+        }
+    }
+}

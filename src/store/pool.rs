@@ -1,0 +1,90 @@
+//! Connections: how many, how they are set up, and how long anything may wait for them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::Connection;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+
+use super::{Store, StoreError};
+
+/// A connection that lay idle for longer is tried before it is used, so that a
+/// restart of Postgres costs a reconnect and not an answer.
+const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
+
+/// Where the database is and how it may be used.
+#[derive(Clone)]
+pub struct DatabaseSettings {
+    /// `postgres://…`; holds a password, so it is neither logged nor shown.
+    pub url: SecretString,
+    /// Connections for joins, leaves, lists and jobs, and as many again for heartbeats at most.
+    pub connections: u32,
+    /// The longest a statement may run or wait for a lock, and a request for a connection.
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for DatabaseSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatabaseSettings")
+            .field("connections", &self.connections)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DatabaseSettings {
+    /// How to connect, without the settings of any one pool.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] where the address cannot be read.
+    pub(super) fn connect_options(&self) -> Result<PgConnectOptions, StoreError> {
+        let options =
+            PgConnectOptions::from_str(self.url.expose_secret()).map_err(|_| StoreError::BadUrl)?;
+        Ok(options.application_name("leasehold"))
+    }
+
+    fn pool(&self, synchronous_commit: &str) -> Result<PgPool, StoreError> {
+        let timeout_ms = self.timeout.as_millis().to_string();
+        let options = self.connect_options()?.options([
+            ("synchronous_commit", synchronous_commit),
+            ("statement_timeout", &timeout_ms),
+            ("lock_timeout", &timeout_ms),
+            ("idle_in_transaction_session_timeout", &timeout_ms),
+        ]);
+        Ok(PgPoolOptions::new()
+            .max_connections(self.connections)
+            .acquire_timeout(self.timeout)
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move {
+                    if meta.idle_for > TRY_AFTER_IDLE {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
+            .connect_lazy_with(options))
+    }
+}
+
+impl Store {
+    /// Prepares the pools; connections are made when they are first needed.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] where the address cannot be read.
+    pub fn new(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        Ok(Self {
+            durable: settings.pool("on")?,
+            relaxed: settings.pool("off")?,
+            now: None,
+        })
+    }
+
+    /// Closes every connection, waiting for those in use.
+    pub async fn close(&self) {
+        self.relaxed.close().await;
+        self.durable.close().await;
+    }
+}

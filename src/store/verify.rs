@@ -1,0 +1,41 @@
+//! The invariants, checked in the database: `leasehold.verify`.
+
+use std::fmt;
+
+use super::{Store, StoreError};
+
+/// A fact that should not be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The number of the invariant.
+    pub invariant: i32,
+    pub room_id: String,
+    pub user_id: Option<String>,
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invariant {}: room {:?}", self.invariant, self.room_id)?;
+        if let Some(user) = &self.user_id {
+            write!(f, ", user {user:?}")?;
+        }
+        write!(f, ": {}", self.detail)
+    }
+}
+
+impl Store {
+    /// Every violation; none where all is well. Reads the whole history.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub async fn verify(&self) -> Result<Vec<Violation>, StoreError> {
+        Ok(sqlx::query_as!(
+            Violation,
+            r#"select invariant as "invariant!", room_id as "room_id!", user_id, detail as "detail!"
+               from leasehold.verify()"#,
+        )
+        .fetch_all(&self.durable)
+        .await?)
+    }
+}

@@ -1,0 +1,103 @@
+//! The service in this process, on a free port, and one helper per endpoint.
+
+use clap::Parser;
+use leasehold::app::Application;
+use leasehold::config::ServeArgs;
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::Database;
+
+#[derive(Parser)]
+struct Args {
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+/// The settings of `leasehold serve` with these flags, on a free port.
+pub fn serve_args(flags: &[&str]) -> ServeArgs {
+    let fixed = ["serve", "--bind", "127.0.0.1:0", "--log", "off"];
+    Args::parse_from(fixed.iter().chain(flags)).serve
+}
+
+/// Stops when dropped; [`App::stop`] waits for it.
+pub struct App {
+    pub url: String,
+    pub client: Client,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinHandle<anyhow::Result<()>>,
+}
+
+impl App {
+    pub async fn spawn(database: &Database) -> Self {
+        Self::spawn_with(database, &[]).await
+    }
+
+    pub async fn spawn_with(database: &Database, flags: &[&str]) -> Self {
+        let application = Application::build(&serve_args(flags), database.url().into())
+            .await
+            .unwrap();
+        let url = format!("http://{}", application.address());
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(application.run_until(async move {
+            let _ = stopped.await;
+        }));
+        Self {
+            url,
+            client: Client::new(),
+            stop: Some(stop),
+            running,
+        }
+    }
+
+    /// Drains and ends.
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        self.running.await.unwrap().unwrap();
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Response {
+        self.client
+            .post(format!("{}{path}", self.url))
+            .json(&body)
+            .send()
+            .await
+            .unwrap()
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.client
+            .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap()
+    }
+
+    /// Joins and returns the answer, which must be a success.
+    pub async fn join(&self, room: &str, user: &str) -> Value {
+        let response = self
+            .post(&format!("/rooms/{room}/join"), json!({ "userId": user }))
+            .await;
+        assert_eq!(response.status(), 200);
+        response.json().await.unwrap()
+    }
+
+    pub async fn heartbeat(&self, room: &str, user: &str, epoch: i64) -> Response {
+        let body = json!({ "userId": user, "epoch": epoch });
+        self.post(&format!("/rooms/{room}/heartbeat"), body).await
+    }
+
+    pub async fn leave(&self, room: &str, user: &str, epoch: i64) -> Response {
+        let body = json!({ "userId": user, "epoch": epoch });
+        self.post(&format!("/rooms/{room}/leave"), body).await
+    }
+
+    /// The participants of a room, as the answer has them.
+    pub async fn participants(&self, room: &str) -> Value {
+        let response = self.get(&format!("/rooms/{room}/participants")).await;
+        assert_eq!(response.status(), 200);
+        response.json().await.unwrap()
+    }
+}

@@ -1,0 +1,71 @@
+//! What the tests stand on: a database each, a service on a free port, and time that tests move.
+
+mod app;
+mod database;
+mod server;
+
+pub use app::{App, serve_args};
+pub use database::Database;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use leasehold::domain::{DeviceId, RoomId, UserId};
+use leasehold::store::{Heartbeat, IfPresent, Join, Leave};
+
+/// An instant of fake time, in milliseconds after an arbitrary start.
+pub fn t(ms: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::milliseconds(ms)
+}
+
+pub fn room(id: &str) -> RoomId {
+    RoomId::parse(id).unwrap()
+}
+
+fn device(name: &str) -> DeviceId {
+    if name.is_empty() {
+        DeviceId::unnamed()
+    } else {
+        DeviceId::parse(name).unwrap()
+    }
+}
+
+/// A join with a lease of 15 s on the unnamed device.
+pub fn join(room_id: &str, user_id: &str) -> Join {
+    Join {
+        room_id: room(room_id),
+        user_id: UserId::parse(user_id).unwrap(),
+        device_id: DeviceId::unnamed(),
+        lease_ms: 15_000,
+        metadata: None,
+        cursor: None,
+        if_present: IfPresent::Replace,
+    }
+}
+
+pub fn join_on(room_id: &str, user_id: &str, device_id: &str) -> Join {
+    Join {
+        device_id: device(device_id),
+        ..join(room_id, user_id)
+    }
+}
+
+/// A heartbeat that changes nothing else.
+pub fn beat(room_id: &str, user_id: &str, device_id: &str, epoch: i64) -> Heartbeat {
+    Heartbeat {
+        room_id: room(room_id),
+        user_id: UserId::parse(user_id).unwrap(),
+        device_id: device(device_id),
+        epoch,
+        lease_ms: None,
+        cursor: None,
+        metadata: None,
+    }
+}
+
+pub fn leave(room_id: &str, user_id: &str, device_id: &str, epoch: i64) -> Leave {
+    Leave {
+        room_id: room(room_id),
+        user_id: UserId::parse(user_id).unwrap(),
+        device_id: device(device_id),
+        epoch,
+    }
+}

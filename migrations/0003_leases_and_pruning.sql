@@ -51,11 +51,22 @@ create function leasehold.end_members(
     returns void
     language plpgsql
 as $$
+declare
+    v_rows tid[];
 begin
+    -- In the order in which heartbeats lock them, so that neither waits for the other for ever.
+    select array_agg(l.ctid)
+      into v_rows
+      from (select m.ctid
+              from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+              join leasehold.members m
+                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+             order by k.room_id, k.user_id, k.device_id
+               for update of m) l;
+
     with gone as (
         delete from leasehold.members m
-         using unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-         where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+         where m.ctid = any (v_rows)
         returning m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
                   case when p_reason = 'expired' then m.lease_expires_at else p_now end as occurred_at
     ), numbered as (
@@ -79,15 +90,15 @@ begin
                   from person
                  group by room_id) t
          where r.room_id = t.room_id
-        returning r.room_id, r.generation, r.version - t.sessions as version_before
     )
+    -- By key, and not from the update above: this snapshot still shows the version before it.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
             kind, reason, occurred_at, recorded_at, last_seen_at)
-    select n.room_id, room.generation, room.version_before + n.step, n.user_id, n.device_id, n.epoch,
+    select n.room_id, r.generation, r.version + n.step, n.user_id, n.device_id, n.epoch,
            'ended', p_reason, n.occurred_at, p_now, n.last_seen_at
       from numbered n
-      join room on room.room_id = n.room_id
+      join leasehold.rooms r on r.room_id = n.room_id
      order by n.room_id, n.step;
 end
 $$;

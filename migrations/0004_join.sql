@@ -1,7 +1,8 @@
 -- Joining: many members in one call, one clock reading, one commit.
 --
--- The requests take effect in the order of the arrays, also where several are
--- of one member. A row that does not exist cannot be locked, so the room is
+-- The requests take effect in the order of the arrays. One statement decides
+-- for all of them, each person at most once: where a person asks again, the
+-- batch is cut there and the rest goes through a second statement. A row that does not exist cannot be locked, so the room is
 -- put there first: two first joins of a room meet on its primary key, and a
 -- join that waits for a deletion starts the next generation.
 
@@ -59,10 +60,52 @@ as $$
 #variable_conflict use_column
 declare
     v_now timestamptz;
+    v_start integer := 1;
+    v_end integer := cardinality(p_room_ids);
+    v_again record;
     v_no_room text[] := '{}';
     v_unopened text[];
 begin
     v_now := leasehold.open_rooms(p_room_ids, p_now);
+    -- The sessions to be replaced, in the order in which heartbeats lock them.
+    perform
+       from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
+       join leasehold.members m
+         on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+      order by q.room_id, q.user_id, q.device_id
+        for no key update of m;
+
+    for v_again in
+        select a.ord, a.previous
+          from (select q.ord::integer as ord,
+                       lag(q.ord::integer) over (partition by q.room_id, q.user_id order by q.ord) as previous
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)) a
+         where a.previous is not null
+         order by a.ord
+    loop
+        continue when v_again.previous < v_start;
+        return query
+        select v_start - 1 + j.ord, j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
+          from leasehold.join_members(
+                   p_room_ids[v_start:v_again.ord - 1], p_user_ids[v_start:v_again.ord - 1],
+                   p_device_ids[v_start:v_again.ord - 1], p_lease_ms[v_start:v_again.ord - 1],
+                   p_metadata[v_start:v_again.ord - 1], p_cursors[v_start:v_again.ord - 1],
+                   p_if_present[v_start:v_again.ord - 1],
+                   p_max_members, p_max_devices, p_max_rooms, v_now) j;
+        v_start := v_again.ord;
+    end loop;
+    if v_start > 1 then
+        return query
+        select v_start - 1 + j.ord, j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
+          from leasehold.join_members(
+                   p_room_ids[v_start:v_end], p_user_ids[v_start:v_end],
+                   p_device_ids[v_start:v_end], p_lease_ms[v_start:v_end],
+                   p_metadata[v_start:v_end], p_cursors[v_start:v_end],
+                   p_if_present[v_start:v_end],
+                   p_max_members, p_max_devices, p_max_rooms, v_now) j;
+        return;
+    end if;
+
     if p_max_rooms is not null then
         select coalesce(array_agg(n.room_id), '{}')
           into v_no_room
@@ -75,8 +118,8 @@ begin
 
     return query
     with known as (
-        -- One row per request; every look-up is by key, so a batch costs what its members cost.
-        select q.*,
+        -- Every look-up is by key, so a batch costs what its requests cost.
+        select q.ord::integer as ord, q.room_id, q.user_id, q.device_id, q.if_present,
                r.version, r.member_count,
                case when r.version > 0 then r.generation
                     else 1 + greatest(
@@ -84,21 +127,22 @@ begin
                         (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
                         0)
                end as generation,
-               greatest(
+               1 + greatest(
                    (select max(e.epoch) from leasehold.membership_events e
                      where e.room_id = q.room_id and e.user_id = q.user_id),
                    (select f.epoch from leasehold.epoch_floors f
                      where f.room_id = q.room_id and f.user_id = q.user_id),
-                   0) as last_epoch,
+                   0) as epoch,
                s.sessions, s.arrival, s.held_epoch, s.held_last_seen_at,
-               row_number() over (partition by q.room_id, q.user_id order by q.ord) as nth_of_person,
                case when exists (select from leasehold.blocks b
                                   where b.room_id = q.room_id and b.user_id = q.user_id
                                     and b.blocked_until > v_now) then 'blocked'
                     when q.room_id = any (v_no_room) then 'too_many_rooms'
+                    when q.if_present = 'reject' and s.sessions > 0 then 'already_present'
+                    when s.held_epoch is null and s.sessions >= p_max_devices then 'too_many_devices'
                end as refusal
-          from unnest(p_room_ids, p_user_ids, p_device_ids, p_lease_ms, p_if_present)
-               with ordinality as q (room_id, user_id, device_id, lease_ms, if_present, ord)
+          from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present)
+               with ordinality as q (room_id, user_id, device_id, if_present, ord)
           join leasehold.rooms r on r.room_id = q.room_id
          cross join lateral (
                select count(*) as sessions,
@@ -107,114 +151,64 @@ begin
                       min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
                  from leasehold.members m
                 where m.room_id = q.room_id and m.user_id = q.user_id) s
-    ), seated as (
-        -- New persons take the free seats in order of their first request.
-        select k.*,
-               k.sessions = 0
-               and k.member_count
-                   + count(*) filter (where k.sessions = 0 and k.nth_of_person = 1 and k.refusal is null)
-                         over (partition by k.room_id order by k.ord)
-                   > p_max_members as finds_no_seat
-          from known k
-    ), admitted as (
-        -- Once the first request of a person is let in, the person is present for the later ones.
-        select s.*,
-               coalesce(s.refusal,
-                        case when first_value(s.finds_no_seat) over (partition by s.room_id, s.user_id order by s.ord)
-                                  then 'room_full'
-                             when s.if_present = 'reject' and (s.sessions > 0 or s.nth_of_person > 1)
-                                  then 'already_present' end) as verdict
-          from seated s
-    ), equipped as (
-        select a.*,
-               a.verdict is null and a.held_epoch is null
-               and row_number() over (partition by a.room_id, a.user_id, a.device_id, a.verdict is null
-                                      order by a.ord) = 1 as is_new_device
-          from admitted a
-    ), counted as (
-        select e.*,
-               e.is_new_device
-               and e.sessions + count(*) filter (where e.is_new_device)
-                                    over (partition by e.room_id, e.user_id order by e.ord)
-                   > p_max_devices as is_over
-          from equipped e
     ), decided as (
-        select c.*,
-               coalesce(c.verdict,
-                        case when bool_or(c.is_over) over (partition by c.room_id, c.user_id, c.device_id)
-                             then 'too_many_devices' end,
+        -- New persons take the free seats in the order in which they ask.
+        select k.*,
+               coalesce(k.refusal,
+                        case when k.sessions = 0
+                                  and k.member_count
+                                      + count(*) filter (where k.sessions = 0 and k.refusal is null)
+                                            over (partition by k.room_id order by k.ord)
+                                      > p_max_members then 'room_full' end,
                         'joined') as decision
-          from counted c
-    ), numbered as (
+          from known k
+    ), placed as (
+        -- The end of the replaced session comes right before the join that replaces it.
         select d.*,
-               d.last_epoch + count(*) over (partition by d.room_id, d.user_id order by d.ord) as new_epoch
+               v_now + p_lease_ms[d.ord] * interval '1 millisecond' as lease_expires_at,
+               d.version + count(*) over in_order + count(d.held_epoch) over in_order as joined_version
           from decided d
          where d.decision = 'joined'
-    ), replacing as (
-        select n.*,
-               coalesce(lag(n.new_epoch) over same_device, n.held_epoch) as replaced_epoch,
-               coalesce(lag(v_now) over same_device, n.held_last_seen_at) as replaced_last_seen_at,
-               lead(n.new_epoch) over same_device is null as survives
-          from numbered n
-        window same_device as (partition by n.room_id, n.user_id, n.device_id order by n.ord)
-    ), versioned as (
-        -- The end of the replaced session comes right before the join that replaces it.
-        select r.*,
-               r.version + count(*) over in_order + count(r.replaced_epoch) over in_order as joined_version
-          from replacing r
-        window in_order as (partition by r.room_id order by r.ord)
-    ), placed as (
-        select v.*,
-               coalesce(v.arrival,
-                        first_value(v.joined_version) over (partition by v.room_id, v.user_id order by v.ord)
-               ) as person_arrival
-          from versioned v
+        window in_order as (partition by d.room_id order by d.ord)
     ), events as (
         insert into leasehold.membership_events
                (room_id, generation, version, user_id, device_id, epoch,
                 kind, reason, occurred_at, recorded_at, last_seen_at)
-        select e.*
+        select p.room_id, p.generation, p.joined_version - 1, p.user_id, p.device_id, p.held_epoch,
+               'ended', 'superseded', v_now, v_now, p.held_last_seen_at
           from placed p
-         cross join lateral (values
-               (p.room_id, p.generation, p.joined_version - 1, p.user_id, p.device_id, p.replaced_epoch,
-                'ended', 'superseded', v_now, v_now, p.replaced_last_seen_at),
-               (p.room_id, p.generation, p.joined_version, p.user_id, p.device_id, p.new_epoch,
-                'joined', null, v_now, v_now, null)
-               ) as e (room_id, generation, version, user_id, device_id, epoch,
-                       kind, reason, occurred_at, recorded_at, last_seen_at)
-         where e.epoch is not null
-         order by e.room_id, e.version
-    ), survivor as (
-        select p.*, v_now + p.lease_ms * interval '1 millisecond' as lease_expires_at
+         where p.held_epoch is not null
+        union all
+        select p.room_id, p.generation, p.joined_version, p.user_id, p.device_id, p.epoch,
+               'joined', null, v_now, v_now, null
           from placed p
-         where p.survives
-         order by p.room_id, p.user_id, p.device_id
+         order by 1, 3
     ), arrivals as (
         insert into leasehold.members
                (room_id, user_id, device_id, epoch, arrival,
                 joined_at, last_seen_at, lease_expires_at, lease_ms, cursor, metadata)
-        select s.room_id, s.user_id, s.device_id, s.new_epoch, s.person_arrival,
-               v_now, v_now, s.lease_expires_at, s.lease_ms, p_cursors[s.ord], p_metadata[s.ord]
-          from survivor s
-         where s.held_epoch is null
+        select p.room_id, p.user_id, p.device_id, p.epoch, coalesce(p.arrival, p.joined_version),
+               v_now, v_now, p.lease_expires_at, p_lease_ms[p.ord], p_cursors[p.ord], p_metadata[p.ord]
+          from placed p
+         where p.held_epoch is null
     ), returns as (
         update leasehold.members m
-           set epoch = s.new_epoch,
+           set epoch = p.epoch,
                joined_at = v_now,
                last_seen_at = v_now,
-               lease_expires_at = s.lease_expires_at,
+               lease_expires_at = p.lease_expires_at,
                disconnected_at = null,
-               lease_ms = s.lease_ms,
-               cursor = p_cursors[s.ord],
-               metadata = p_metadata[s.ord]
-          from survivor s
-         where s.held_epoch is not null
-           and m.room_id = s.room_id and m.user_id = s.user_id and m.device_id = s.device_id
+               lease_ms = p_lease_ms[p.ord],
+               cursor = p_cursors[p.ord],
+               metadata = p_metadata[p.ord]
+          from placed p
+         where p.held_epoch is not null
+           and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id
     ), change as (
         select p.room_id, p.generation, p.version = 0 as opens,
                max(p.joined_version) as version,
-               count(distinct p.user_id) filter (where p.sessions = 0)::integer as arrived,
-               v_now + min(p.lease_ms) filter (where p.survives) * interval '1 millisecond' as first_expiry_at
+               (count(*) filter (where p.sessions = 0))::integer as arrived,
+               min(p.lease_expires_at) as first_expiry_at
           from placed p
          group by p.room_id, p.generation, p.version
     ), rooms as (
@@ -231,11 +225,10 @@ begin
         insert into leasehold.room_generations (room_id, generation, opened_at)
         select c.room_id, c.generation, v_now from change c where c.opens
     )
-    select p.ord::integer, p.decision, p.new_epoch, p.generation,
-           v_now + p.lease_ms * interval '1 millisecond', v_now
+    select p.ord, p.decision, p.epoch, p.generation, p.lease_expires_at, v_now
       from placed p
     union all
-    select d.ord::integer, d.decision, null, null, null, v_now
+    select d.ord, d.decision, null, null, null, v_now
       from decided d
      where d.decision <> 'joined';
 

@@ -52,6 +52,10 @@ impl DatabaseSettings {
             ("statement_timeout", &timeout_ms),
             ("lock_timeout", &timeout_ms),
             ("idle_in_transaction_session_timeout", &timeout_ms),
+            // Every access is by key, but a plan made while the tables were empty, and kept, would scan them.
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("jit", "off"),
         ]);
         Ok(PgPoolOptions::new()
             .max_connections(self.connections)

@@ -16,7 +16,7 @@ begin
         -- A conflict locks the existing row, although the update never happens.
         insert into leasehold.rooms as r
                (room_id, generation, version, opened_at, next_expiry_at, member_count, peak_members)
-        select distinct id, 1, 0, '-infinity'::timestamptz, 'infinity'::timestamptz, 0, 0
+        select distinct id collate "C" as id, 1, 0, '-infinity'::timestamptz, 'infinity'::timestamptz, 0, 0
           from unnest(p_room_ids) as id
          order by id
             on conflict (room_id) do update set version = r.version where false;
@@ -72,6 +72,14 @@ begin
                  group by q.room_id) n
          where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
     end if;
+
+    -- A heartbeat under way holds its row: wait for it, in the order in which heartbeats wait for each other.
+    perform
+       from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
+       join leasehold.members m
+         on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+      order by m.room_id, m.user_id, m.device_id
+        for no key update of m;
 
     return query
     with known as (

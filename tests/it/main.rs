@@ -3,5 +3,7 @@
 
 mod support;
 
+mod expiry;
+mod leases;
 mod races;
 mod sequences;

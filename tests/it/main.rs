@@ -5,5 +5,6 @@ mod support;
 
 mod expiry;
 mod leases;
+mod model;
 mod races;
 mod sequences;

@@ -61,7 +61,7 @@ begin
               from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
               join leasehold.members m
                 on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
-             order by k.room_id, k.user_id, k.device_id
+             order by m.room_id, m.user_id, m.device_id
                for update of m) l;
 
     with gone as (

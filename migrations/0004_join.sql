@@ -17,7 +17,7 @@ begin
         -- A conflict locks the existing row, although the update never happens.
         insert into leasehold.rooms as r
                (room_id, generation, version, opened_at, next_expiry_at, member_count, peak_members)
-        select distinct id, 1, 0, '-infinity'::timestamptz, 'infinity'::timestamptz, 0, 0
+        select distinct id collate "C" as id, 1, 0, '-infinity'::timestamptz, 'infinity'::timestamptz, 0, 0
           from unnest(p_room_ids) as id
          order by id
             on conflict (room_id) do update set version = r.version where false;
@@ -72,18 +72,21 @@ begin
        from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
        join leasehold.members m
          on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
-      order by q.room_id, q.user_id, q.device_id
+      order by m.room_id, m.user_id, m.device_id
         for no key update of m;
 
     for v_again in
         select a.ord, a.previous
           from (select q.ord::integer as ord,
                        lag(q.ord::integer) over (partition by q.room_id, q.user_id order by q.ord) as previous
-                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)) a
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
+                 union all
+                select v_end + 1, v_end) a
          where a.previous is not null
          order by a.ord
     loop
         continue when v_again.previous < v_start;
+        exit when v_start = 1 and v_again.ord > v_end;
         return query
         select v_start - 1 + j.ord, j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
           from leasehold.join_members(
@@ -95,14 +98,6 @@ begin
         v_start := v_again.ord;
     end loop;
     if v_start > 1 then
-        return query
-        select v_start - 1 + j.ord, j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
-          from leasehold.join_members(
-                   p_room_ids[v_start:v_end], p_user_ids[v_start:v_end],
-                   p_device_ids[v_start:v_end], p_lease_ms[v_start:v_end],
-                   p_metadata[v_start:v_end], p_cursors[v_start:v_end],
-                   p_if_present[v_start:v_end],
-                   p_max_members, p_max_devices, p_max_rooms, v_now) j;
         return;
     end if;
 
@@ -110,8 +105,11 @@ begin
         select coalesce(array_agg(n.room_id), '{}')
           into v_no_room
           from (select q.room_id, row_number() over (order by min(q.ord)) as rank
-                  from unnest(p_room_ids) with ordinality as q (room_id, ord)
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
                   join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
+                 where not exists (select from leasehold.blocks b
+                                    where b.room_id = q.room_id and b.user_id = q.user_id
+                                      and b.blocked_until > v_now)
                  group by q.room_id) n
          where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
     end if;

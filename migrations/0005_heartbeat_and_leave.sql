@@ -65,7 +65,7 @@ begin
               join leasehold.members m
                 on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
                and m.epoch = q.epoch
-             order by q.room_id, q.user_id, q.device_id
+             order by m.room_id, m.user_id, m.device_id
                for no key update of m) l;
     v_now := coalesce(p_now, clock_timestamp());
 
@@ -100,8 +100,8 @@ begin
         update leasehold.rooms r
            set next_expiry_at = q.first_expiry_at
           from (select q.room_id, v_now + min(q.lease_ms) * interval '1 millisecond' as first_expiry_at
-                  from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
-                 where q.lease_ms is not null
+                  from unnest(p_room_ids, p_lease_ms) with ordinality as q (room_id, lease_ms, ord)
+                 where q.lease_ms is not null and q.ord = any (v_renewed)
                  group by q.room_id) q
          where r.room_id = q.room_id and r.next_expiry_at > q.first_expiry_at;
     end if;

@@ -31,7 +31,7 @@ as $$
            m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at,
            m.lease_ms, m.lease_expires_at, m.disconnected_at, m.cursor, m.metadata,
            leasehold.lease_expired(m.lease_expires_at, clock.instant)
-      from unnest(p_room_ids) as q (room_id)
+      from (select distinct unnest(p_room_ids) as room_id) q
      cross join clock
       left join leasehold.rooms r on r.room_id = q.room_id
       left join leasehold.members m on m.room_id = r.room_id

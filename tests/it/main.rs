@@ -3,4 +3,8 @@
 
 mod support;
 
+mod expiry;
+mod leases;
+mod model;
+mod races;
 mod sequences;

@@ -44,6 +44,22 @@ impl Database {
         }
     }
 
+    /// Migrated, in a database whose collation puts `a` before `B`, unlike their bytes.
+    pub async fn sorted_like_a_dictionary() -> Self {
+        let name = fresh_name();
+        administer(format!(
+            "create database {name} template template0 encoding 'UTF8'
+                 locale_provider icu icu_locale 'en-US'"
+        ))
+        .await;
+        Migrations::apply(&settings(&name)).await.unwrap();
+        Self {
+            store: Store::new(&settings(&name)).unwrap(),
+            pool: PgPool::connect_lazy(&server::url(&name)).unwrap(),
+            name,
+        }
+    }
+
     pub fn url(&self) -> String {
         server::url(&self.name)
     }

@@ -2,6 +2,7 @@
 
 mod app;
 mod database;
+pub mod race;
 mod server;
 
 pub use app::{App, serve_args};

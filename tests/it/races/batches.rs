@@ -1,0 +1,238 @@
+//! Where batches over the same rooms and members meet: they wait in one order, so none waits for ever.
+
+use super::super::support::Database;
+use super::super::support::race::{Side, at};
+use super::with_alice;
+
+/// A database in which these are in room `r` at epoch 1.
+async fn with_members(database: Database, users: &[&str]) -> Database {
+    let joins: Vec<_> = users
+        .iter()
+        .map(|user| super::super::support::join("r", user))
+        .collect();
+    database
+        .at(super::super::support::t(0))
+        .join(&joins, Default::default())
+        .await
+        .unwrap();
+    database
+}
+
+fn array(items: &[&str]) -> String {
+    format!("array['{}']", items.join("', '"))
+}
+
+/// Heartbeats of these users' first epochs in room `r`, in this order.
+fn beats(users: &[&str]) -> String {
+    format!(
+        "select outcome from leasehold.heartbeat_members(
+             array_fill('r'::text, array[{n}]), {users}, array_fill(''::text, array[{n}]),
+             array_fill(1::bigint, array[{n}]), array_fill(null::integer, array[{n}]),
+             array_fill(false, array[{n}]), array_fill(null::jsonb, array[{n}]),
+             array_fill(false, array[{n}]), array_fill(null::jsonb, array[{n}]), {at})",
+        n = users.len(),
+        users = array(users),
+        at = at(100),
+    )
+}
+
+/// Leaves of these users' first epochs in room `r`, in this order.
+fn leaves(users: &[&str]) -> String {
+    format!(
+        "select outcome from leasehold.leave_members(
+             array_fill('r'::text, array[{n}]), {users}, array_fill(''::text, array[{n}]),
+             array_fill(1::bigint, array[{n}]), {at})",
+        n = users.len(),
+        users = array(users),
+        at = at(100),
+    )
+}
+
+/// Joins of these rooms and users, in this order.
+fn joins(requests: &[(&str, &str)]) -> String {
+    let (rooms, users): (Vec<_>, Vec<_>) = requests.iter().copied().unzip();
+    format!(
+        "select outcome from leasehold.join_members(
+             {rooms}, {users}, array_fill(''::text, array[{n}]), array_fill(15000, array[{n}]),
+             array_fill(null::jsonb, array[{n}]), array_fill(null::jsonb, array[{n}]),
+             array_fill('replace'::text, array[{n}]), p_now => {at})",
+        n = requests.len(),
+        rooms = array(&rooms),
+        users = array(&users),
+        at = at(100),
+    )
+}
+
+fn lock_member(user: &str) -> String {
+    format!("select from leasehold.members where user_id = '{user}' for update")
+}
+
+fn lock_room(room: &str) -> String {
+    format!("select from leasehold.rooms where room_id = '{room}' for update")
+}
+
+/// Both steps come to wait while the lock is held; what they answer once it is released.
+async fn both(
+    database: &Database,
+    lock: String,
+    first: String,
+    second: String,
+) -> Result<(Vec<String>, Vec<String>), sqlx::Error> {
+    let mut holder = Side::holding(database, lock).await;
+    let first = Side::new(database).await.waits(first).await;
+    let second = Side::new(database).await.waits(second).await;
+    holder.run("commit").await;
+    let (first, second) = tokio::join!(first.answer(), second.answer());
+    Ok((first?, second?))
+}
+
+#[tokio::test]
+async fn heartbeats_of_the_same_members_in_opposite_orders_all_renew() {
+    let database = with_members(Database::new().await, &["a", "b"]).await;
+    let (first, second) = both(
+        &database,
+        lock_member("a"),
+        beats(&["a", "b"]),
+        beats(&["b", "a"]),
+    )
+    .await
+    .unwrap();
+    assert_eq!(first, ["renewed", "renewed"]);
+    assert_eq!(second, ["renewed", "renewed"]);
+    database.verify().await;
+}
+
+/// What the order is for.
+#[tokio::test]
+async fn without_an_order_heartbeats_of_the_same_members_would_deadlock() {
+    let database = with_members(Database::new().await, &["a", "b"]).await;
+    database
+        .replace_in(
+            "heartbeat_members",
+            "order by m.room_id, m.user_id, m.device_id",
+            "",
+        )
+        .await;
+    let answers = both(
+        &database,
+        lock_member("a"),
+        beats(&["a", "b"]),
+        beats(&["b", "a"]),
+    )
+    .await;
+    let error = answers.unwrap_err();
+    assert!(error.to_string().contains("deadlock"), "{error}");
+}
+
+#[tokio::test]
+async fn joins_of_the_same_rooms_in_opposite_orders_all_join() {
+    let database = with_alice().await;
+    let (first, second) = both(
+        &database,
+        lock_room("r"),
+        joins(&[("r", "bob"), ("s", "bob"), ("t", "bob")]),
+        joins(&[("t", "carol"), ("s", "carol"), ("r", "carol")]),
+    )
+    .await
+    .unwrap();
+    assert_eq!(first, ["joined"; 3]);
+    assert_eq!(second, ["joined"; 3]);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn a_leave_of_members_whose_heartbeats_come_in_another_order_waits_its_turn() {
+    let database = with_members(Database::new().await, &["a", "b"]).await;
+    let (beats, leaves) = both(
+        &database,
+        lock_member("a"),
+        beats(&["a", "b"]),
+        leaves(&["b", "a"]),
+    )
+    .await
+    .unwrap();
+    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(leaves, ["left", "left"]);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn a_rejoin_of_members_whose_heartbeats_come_in_another_order_waits_its_turn() {
+    let database = with_members(Database::new().await, &["a", "b"]).await;
+    let (beats, joins) = both(
+        &database,
+        lock_member("a"),
+        beats(&["a", "b"]),
+        joins(&[("r", "b"), ("r", "a")]),
+    )
+    .await
+    .unwrap();
+    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(joins, ["joined", "joined"]);
+    database.verify().await;
+}
+
+/// Ids are compared by their bytes, whatever the language of the database.
+#[tokio::test]
+async fn in_a_database_that_sorts_like_a_dictionary_joins_and_leaves_still_share_one_order() {
+    let database = Database::sorted_like_a_dictionary().await;
+    database
+        .at(super::super::support::t(0))
+        .join(
+            &[
+                super::super::support::join("B", "alice"),
+                super::super::support::join("a", "alice"),
+            ],
+            Default::default(),
+        )
+        .await
+        .unwrap();
+    let leaves = format!(
+        "select outcome from leasehold.leave_members(
+             array['a', 'B'], array['alice', 'alice'], array['', ''], array[1, 1]::bigint[], {})",
+        at(100)
+    );
+    let (left, joined) = both(
+        &database,
+        lock_room("B"),
+        leaves,
+        joins(&[("B", "bob"), ("a", "bob")]),
+    )
+    .await
+    .unwrap();
+    assert_eq!(left, ["left", "left"]);
+    assert_eq!(joined, ["joined", "joined"]);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn in_a_database_that_sorts_like_a_dictionary_heartbeats_and_pruning_still_share_one_order() {
+    let database = with_members(Database::sorted_like_a_dictionary().await, &["B", "a"]).await;
+    let prune = format!(
+        "select members_expired from leasehold.prune_rooms(array['r'], {})",
+        at(15_001)
+    );
+    let (pruned, beats) = both(&database, lock_member("B"), prune, beats(&["B", "a"]))
+        .await
+        .unwrap();
+    assert_eq!(pruned, ["2"]);
+    assert_eq!(beats, ["expired", "expired"]);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn a_second_sweep_returns_at_once_while_the_first_is_under_way() {
+    let database = with_alice().await;
+    let sweep = format!(
+        "select concat_ws(' ', ran, members_expired, rooms_closed, finished)
+           from leasehold.sweep(p_now => {})",
+        at(15_001)
+    );
+    let mut first = Side::holding(&database, "select").await;
+    assert_eq!(first.run(sweep.clone()).await, ["t 1 1 t"]);
+    let mut second = Side::new(&database).await;
+    assert_eq!(second.run(sweep.clone()).await, ["f 0 0 f"]);
+    first.run("commit").await;
+    assert_eq!(second.run(sweep).await, ["t 0 0 t"]);
+    database.verify().await;
+}

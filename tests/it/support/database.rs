@@ -70,6 +70,47 @@ impl Database {
             .unwrap();
     }
 
+    /// As if nobody had been heard of for so many milliseconds longer.
+    pub async fn silence(&self, ms: i64) {
+        self.execute(format!(
+            "update leasehold.members
+                set last_seen_at = last_seen_at - {ms} * interval '1 millisecond',
+                    lease_expires_at = lease_expires_at - {ms} * interval '1 millisecond';
+             update leasehold.rooms
+                set next_expiry_at = next_expiry_at - {ms} * interval '1 millisecond'"
+        ))
+        .await;
+    }
+
+    /// Rooms and members in the tables, expired or not.
+    pub async fn rows(&self) -> (i64, i64) {
+        let counts = sqlx::query!(
+            r#"select (select count(*) from leasehold.rooms) as "rooms!",
+                      (select count(*) from leasehold.members) as "members!""#
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap();
+        (counts.rooms, counts.members)
+    }
+
+    /// Changes with any change of a row of any table.
+    pub async fn digest(&self) -> String {
+        sqlx::query_scalar!(
+            r#"select md5(string_agg(part, ';' order by part)) as "digest!"
+                 from (select t::text as part from leasehold.rooms t
+                       union all select t::text from leasehold.members t
+                       union all select t::text from leasehold.blocks t
+                       union all select t::text from leasehold.room_generations t
+                       union all select t::text from leasehold.membership_events t
+                       union all select t::text from leasehold.epoch_floors t
+                       union all select t::text from leasehold.generation_floors t) parts"#
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap()
+    }
+
     /// Fails with every violation of the invariants.
     pub async fn verify(&self) {
         let violations: Vec<String> = self

@@ -41,7 +41,10 @@ impl From<sqlx::Error> for StoreError {
         match code.as_deref() {
             Some("40001" | "40P01") => Self::Conflict(error),
             Some("3F000" | "42883" | "42P01" | "42703") => Self::Schema(error),
-            Some(code) if code.starts_with("22") || code.starts_with("23") => Self::Rejected(error),
+            // 54: ids whose bytes do not fit into an index together.
+            Some(code) if ["22", "23", "54"].iter().any(|class| code.starts_with(class)) => {
+                Self::Rejected(error)
+            }
             _ => Self::Unavailable(error),
         }
     }

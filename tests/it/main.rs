@@ -4,5 +4,7 @@
 mod support;
 
 mod bad_input;
+mod commands;
 mod contract;
+mod processes;
 mod sequences;

@@ -1,7 +1,7 @@
 //! A migrated database of its own for each test.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use leasehold::store::{DatabaseSettings, Migrations, Store};
@@ -92,6 +92,25 @@ impl Database {
         .await
         .unwrap();
         (counts.rooms, counts.members)
+    }
+
+    /// Waits until so many statements wait for a lock.
+    pub async fn until_waiting_for_locks(&self, statements: i64) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let waiting = sqlx::query_scalar!(
+                r#"select count(*) as "n!" from pg_stat_activity
+                    where datname = current_database() and wait_event_type = 'Lock'"#
+            )
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
+            if waiting >= statements {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{waiting} wait");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Changes with any change of a row of any table.

@@ -6,7 +6,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, PayloadConfig};
 use actix_web::{App, HttpServer};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use secrecy::SecretString;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -39,21 +39,7 @@ impl Application {
     pub async fn build(args: &ServeArgs, database_url: SecretString) -> anyhow::Result<Self> {
         let leases = args.leases()?;
         let database = args.database(database_url);
-        let migrations = Migrations::check(&database).await?;
-        if !migrations.unknown.is_empty() || !migrations.changed.is_empty() {
-            bail!(
-                "the database's schema is not one that this program knows (unknown migrations {:?}, \
-                 changed {:?}); run the program that migrated it, or a newer one",
-                migrations.unknown,
-                migrations.changed
-            );
-        }
-        if !migrations.pending.is_empty() {
-            bail!(
-                "the database's schema lacks {} migrations; run `leasehold migrate`",
-                migrations.pending.len()
-            );
-        }
+        Migrations::check(&database).await?.require_current()?;
 
         let store = Store::new(&database)?;
         let metrics = Metrics::new()?;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 
@@ -149,7 +149,7 @@ pub struct ServeArgs {
     pub log: String,
 
     /// How a log line looks
-    #[arg(long, env = "LEASEHOLD_LOG_FORMAT", default_value = "human")]
+    #[arg(long, env = "LEASEHOLD_LOG_FORMAT", default_value = "human", value_parser = log_format)]
     pub log_format: LogFormat,
 }
 
@@ -165,6 +165,11 @@ fn log_filter(text: &str) -> Result<String, String> {
             "LEASEHOLD_LOG must be a level or a filter like info,sqlx=debug: {error}"
         )),
     }
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    <LogFormat as ValueEnum>::from_str(text, true)
+        .map_err(|_| "LEASEHOLD_LOG_FORMAT must be one of human, json".to_owned())
 }
 
 /// Settings that are each fine and do not fit together.

@@ -52,7 +52,7 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
     request
         .headers()
         .get(REQUEST_ID)
-        .filter(|id| id.len() <= 64 && id.as_bytes().iter().all(u8::is_ascii_graphic))
+        .filter(|id| (1..=64).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic))
         .cloned()
         .unwrap_or_else(|| {
             HeaderValue::from_str(&format!("{:016x}", rand::random::<u64>()))

@@ -7,6 +7,7 @@ use actix_web::web::Data;
 use serde::Serialize;
 
 use super::{Api, ApiError};
+use crate::store::StoreError;
 
 /// A sweep may be missed so many times in a row before the service calls itself unready.
 const MISSED_SWEEPS: u32 = 6;
@@ -27,10 +28,18 @@ pub async fn healthz() -> HttpResponse {
 
 /// `GET /readyz`: the database answers with the schema of this program, and a sweep finished lately.
 pub async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
-    let readiness = tokio::time::timeout(api.timeout, api.store.readiness())
+    let asked = async {
+        let migrations = api.store.migrations().await?;
+        if let Err(unfit) = migrations.require_current() {
+            return Ok(Err(unfit));
+        }
+        api.store.readiness().await.map(Ok)
+    };
+    let readiness = tokio::time::timeout(api.timeout, asked)
         .await
         .map_err(|_| ApiError::unavailable("the database does not answer"))?
-        .map_err(|error| ApiError::from(&error))?;
+        .map_err(|error: StoreError| ApiError::from(&error))?
+        .map_err(|unfit| ApiError::unavailable(unfit.to_string()))?;
     if let Some(interval) = api.sweep_interval {
         let allowed = (interval * MISSED_SWEEPS).max(Duration::from_secs(30));
         let age = readiness.last_swept_at.map(|at| readiness.as_of - at);

@@ -95,13 +95,16 @@ fn read(
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // Serde would not look into the fields that it skips.
+    let text =
+        str::from_utf8(bytes).map_err(|_| ApiError::invalid("the body must be JSON in UTF-8"))?;
     // Serde reads a struct from an array too, by position.
-    if bytes.trim_ascii_start().first() != Some(&b'{') {
+    if !text.trim_ascii_start().starts_with('{') {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
-    serde_json::from_slice(bytes).map_err(|_| {
+    serde_json::from_str(text).map_err(|_| {
         // Only a failure pays for knowing the field.
-        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+        let mut deserializer = serde_json::Deserializer::from_str(text);
         match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
             Err(error) if error.inner().is_data() => ApiError::invalid(error.to_string()),
             Err(error) => ApiError::invalid(format!("the body is not JSON: {}", error.inner())),

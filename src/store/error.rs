@@ -3,6 +3,8 @@
 use crate::domain::InvalidId;
 
 /// An operation that did not take effect, or of which that is not known.
+///
+/// The cause is part of the sentence and not a source, or a chain of causes would say it twice.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The address of the database cannot be read.
@@ -12,16 +14,16 @@ pub enum StoreError {
     BadUrl,
     /// No connection, no answer in time, or a server that is starting or stopping: try again later.
     #[error("the database is not available: {0}")]
-    Unavailable(#[source] sqlx::Error),
+    Unavailable(sqlx::Error),
     /// Postgres chose this transaction to give way to another: nothing happened, try again at once.
     #[error("the database asked to try again: {0}")]
-    Conflict(#[source] sqlx::Error),
+    Conflict(sqlx::Error),
     /// A value that Postgres cannot store, for a reason that was not foreseen here.
     #[error("the database refuses a value: {0}")]
-    Rejected(#[source] sqlx::Error),
+    Rejected(sqlx::Error),
     /// The schema is not the one this program was built for.
     #[error("the database does not have the schema of this program; run `leasehold migrate`: {0}")]
-    Schema(#[source] sqlx::Error),
+    Schema(sqlx::Error),
     /// An answer that this program cannot read.
     #[error("unexpected answer of the database: {0}")]
     Unexpected(String),
@@ -41,7 +43,14 @@ impl From<sqlx::Error> for StoreError {
         match code.as_deref() {
             Some("40001" | "40P01") => Self::Conflict(error),
             Some("3F000" | "42883" | "42P01" | "42703") => Self::Schema(error),
-            Some(code) if code.starts_with("22") || code.starts_with("23") => Self::Rejected(error),
+            // 54: ids whose bytes do not fit into an index together.
+            Some(code)
+                if ["22", "23", "54"]
+                    .iter()
+                    .any(|class| code.starts_with(class)) =>
+            {
+                Self::Rejected(error)
+            }
             _ => Self::Unavailable(error),
         }
     }

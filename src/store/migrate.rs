@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sqlx::migrate::{AppliedMigration, Migrate, Migrator};
 use sqlx::{Connection, PgConnection};
 
-use super::{DatabaseSettings, StoreError};
+use super::{DatabaseSettings, Store, StoreError};
 
 static MIGRATOR: Migrator = sqlx::migrate!();
 
@@ -34,6 +34,23 @@ pub enum MigrateError {
     Failed(#[from] sqlx::migrate::MigrateError),
 }
 
+/// The schema is not this program's; says what to run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitSchema {
+    /// Another program has migrated it.
+    #[error(
+        "the database's schema is not one that this program knows (unknown migrations {unknown:?}, \
+         changed {changed:?}); run the program that migrated it, or a newer one"
+    )]
+    Unknown {
+        unknown: Vec<i64>,
+        changed: Vec<i64>,
+    },
+    /// So many migrations are not applied.
+    #[error("the database's schema lacks {0} migrations; run `leasehold migrate`")]
+    Pending(usize),
+}
+
 impl Migrations {
     /// Compares without changing anything, not even making the schema.
     ///
@@ -43,10 +60,13 @@ impl Migrations {
         let mut connection = connect(settings).await?;
         let applied = applied(&mut connection).await;
         connection.close().await?;
-        let applied = applied?;
+        Ok(Self::compare(&applied?))
+    }
+
+    fn compare(applied: &[AppliedMigration]) -> Self {
         let known: HashSet<i64> = MIGRATOR.iter().map(|m| m.version).collect();
         let there: HashSet<i64> = applied.iter().map(|m| m.version).collect();
-        Ok(Self {
+        Self {
             pending: MIGRATOR
                 .iter()
                 .filter(|m| !there.contains(&m.version))
@@ -66,12 +86,29 @@ impl Migrations {
                 })
                 .map(|a| a.version)
                 .collect(),
-        })
+        }
     }
 
     /// Whether the schema is exactly this program's.
     pub fn is_current(&self) -> bool {
         self.pending.is_empty() && self.unknown.is_empty() && self.changed.is_empty()
+    }
+
+    /// Whether this program can work with the schema.
+    ///
+    /// # Errors
+    /// [`UnfitSchema`]
+    pub fn require_current(&self) -> Result<(), UnfitSchema> {
+        if !self.unknown.is_empty() || !self.changed.is_empty() {
+            return Err(UnfitSchema::Unknown {
+                unknown: self.unknown.clone(),
+                changed: self.changed.clone(),
+            });
+        }
+        match self.pending.len() {
+            0 => Ok(()),
+            pending => Err(UnfitSchema::Pending(pending)),
+        }
     }
 
     /// Applies what is pending. Of many at once one works and the others wait for it, by an advisory lock.
@@ -85,6 +122,17 @@ impl Migrations {
         connection.close().await.map_err(StoreError::from)?;
         outcome?;
         Ok(before.pending)
+    }
+}
+
+impl Store {
+    /// Compares the schema with this program's, on a connection that is there already.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub async fn migrations(&self) -> Result<Migrations, StoreError> {
+        let mut connection = self.durable.acquire().await?;
+        Ok(Migrations::compare(&applied(&mut connection).await?))
     }
 }
 

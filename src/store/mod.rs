@@ -19,7 +19,7 @@ pub use heartbeat::{Heartbeat, HeartbeatOutcome};
 pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined};
 pub use leave::{Leave, LeaveOutcome};
 pub use list::{Participant, Participants, RoomHead, Session};
-pub use migrate::{Applied, MigrateError, Migrations};
+pub use migrate::{Applied, MigrateError, Migrations, UnfitSchema};
 pub use pool::DatabaseSettings;
 pub use state::{Census, Readiness};
 pub use sweep::SweepBatch;

@@ -40,8 +40,12 @@ impl DatabaseSettings {
     /// # Errors
     /// [`StoreError::BadUrl`] where the address cannot be read.
     pub(super) fn connect_options(&self) -> Result<PgConnectOptions, StoreError> {
-        let options =
-            PgConnectOptions::from_str(self.url.expose_secret()).map_err(|_| StoreError::BadUrl)?;
+        let url = self.url.expose_secret();
+        // Sqlx would read any scheme.
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(StoreError::BadUrl);
+        }
+        let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::BadUrl)?;
         Ok(options.application_name("leasehold"))
     }
 

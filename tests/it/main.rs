@@ -7,4 +7,8 @@ mod expiry;
 mod leases;
 mod model;
 mod races;
+mod bad_input;
+mod commands;
+mod contract;
+mod processes;
 mod sequences;

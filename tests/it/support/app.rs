@@ -1,9 +1,11 @@
 //! The service in this process, on a free port, and one helper per endpoint.
 
+use std::time::{Duration, Instant};
+
 use clap::Parser;
 use leasehold::app::Application;
 use leasehold::config::ServeArgs;
-use reqwest::{Client, Response};
+use reqwest::{Body, Client, Method, Response};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -99,5 +101,41 @@ impl App {
         let response = self.get(&format!("/rooms/{room}/participants")).await;
         assert_eq!(response.status(), 200);
         response.json().await.unwrap()
+    }
+
+    /// One page of the participants, by its query.
+    pub async fn participants_page(&self, room: &str, query: &str) -> Value {
+        let response = self
+            .get(&format!("/rooms/{room}/participants?{query}"))
+            .await;
+        assert_eq!(response.status(), 200, "{query}");
+        response.json().await.unwrap()
+    }
+
+    /// A request of any form, its path sent as it is.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Response {
+        let mut request = self
+            .client
+            .request(method, format!("{}{path}", self.url))
+            .body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.send().await.unwrap()
+    }
+
+    /// Waits for the first sweep.
+    pub async fn until_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.get("/readyz").await.status() != 200 {
+            assert!(Instant::now() < deadline, "never ready");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A migrated database of its own for each test.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use leasehold::store::{DatabaseSettings, Migrations, Store};
@@ -84,6 +84,66 @@ impl Database {
             .execute(&self.pool)
             .await
             .unwrap();
+    }
+
+    /// As if nobody had been heard of for so many milliseconds longer.
+    pub async fn silence(&self, ms: i64) {
+        self.execute(format!(
+            "update leasehold.members
+                set last_seen_at = last_seen_at - {ms} * interval '1 millisecond',
+                    lease_expires_at = lease_expires_at - {ms} * interval '1 millisecond';
+             update leasehold.rooms
+                set next_expiry_at = next_expiry_at - {ms} * interval '1 millisecond'"
+        ))
+        .await;
+    }
+
+    /// Rooms and members in the tables, expired or not.
+    pub async fn rows(&self) -> (i64, i64) {
+        let counts = sqlx::query!(
+            r#"select (select count(*) from leasehold.rooms) as "rooms!",
+                      (select count(*) from leasehold.members) as "members!""#
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap();
+        (counts.rooms, counts.members)
+    }
+
+    /// Waits until so many statements wait for a lock.
+    pub async fn until_waiting_for_locks(&self, statements: i64) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let waiting = sqlx::query_scalar!(
+                r#"select count(*) as "n!" from pg_stat_activity
+                    where datname = current_database() and wait_event_type = 'Lock'"#
+            )
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
+            if waiting >= statements {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{waiting} wait");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Changes with any change of a row of any table.
+    pub async fn digest(&self) -> String {
+        sqlx::query_scalar!(
+            r#"select md5(string_agg(part, ';' order by part)) as "digest!"
+                 from (select t::text as part from leasehold.rooms t
+                       union all select t::text from leasehold.members t
+                       union all select t::text from leasehold.blocks t
+                       union all select t::text from leasehold.room_generations t
+                       union all select t::text from leasehold.membership_events t
+                       union all select t::text from leasehold.epoch_floors t
+                       union all select t::text from leasehold.generation_floors t) parts"#
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap()
     }
 
     /// Fails with every violation of the invariants.

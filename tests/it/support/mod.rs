@@ -3,10 +3,14 @@
 mod app;
 mod database;
 pub mod race;
+mod load;
 mod server;
+mod service;
 
 pub use app::{App, serve_args};
 pub use database::Database;
+pub use load::{Acknowledged, Load};
+pub use service::{Service, command, run, text};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use leasehold::domain::{DeviceId, RoomId, UserId};

@@ -1,11 +1,15 @@
 //! What the tests stand on: a database each, a service on a free port, and time that tests move.
 
 mod app;
+pub mod curl;
 mod database;
+mod document;
+pub mod psql;
 mod server;
 
 pub use app::{App, serve_args};
 pub use database::Database;
+pub use document::{Document, Example};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use leasehold::domain::{DeviceId, RoomId, UserId};

@@ -19,7 +19,9 @@ async fn connect(database: &Database) -> PgConnection {
 /// A function of the schema as a caller sees it, one parameter a line.
 async fn signature(connection: &mut PgConnection, name: &str) -> String {
     let found = sqlx::query!(
-        r#"select pg_get_function_arguments(p.oid) as "arguments!", pg_get_function_result(p.oid) as result
+        r#"select pg_get_function_arguments(p.oid) as "arguments!",
+                  pg_get_function_result(p.oid) as "result!",
+                  p.proretset as is_set
              from pg_proc p
             where p.pronamespace = 'leasehold'::regnamespace and p.proname = $1"#,
         name
@@ -27,36 +29,35 @@ async fn signature(connection: &mut PgConnection, name: &str) -> String {
     .fetch_one(connection)
     .await
     .unwrap();
-    let (given, returned): (Vec<&str>, Vec<&str>) = found
+    let (outs, parameters): (Vec<&str>, Vec<&str>) = found
         .arguments
         .split(", ")
-        .partition(|argument| !argument.starts_with("OUT "));
-    let result = found.result.unwrap_or_default();
-    let result = match result.as_str() {
-        "record" => returned
-            .iter()
-            .map(|out| out.trim_start_matches("OUT "))
-            .collect::<Vec<_>>()
-            .join(", "),
-        other => other
-            .trim_start_matches("TABLE(")
-            .trim_end_matches(')')
-            .to_owned(),
+        .filter(|argument| !argument.is_empty())
+        .partition(|argument| argument.starts_with("OUT "));
+    let columns: Vec<&str> = match found.result.strip_prefix("TABLE(") {
+        Some(table) => table.trim_end_matches(')').split(", ").collect(),
+        None => outs.iter().map(|out| out.trim_start_matches("OUT ")).collect(),
     };
-    let lines = |list: Vec<&str>| list.join(",\n    ").to_lowercase();
-    let shape = if found_set(&result) { "returns table" } else { "returns" };
-    if given == [""] {
-        return format!("leasehold.{name}()\n{shape}\n    {}", lines(result.split(", ").collect()));
-    }
-    format!(
-        "leasehold.{name}(\n    {}\n)\n{shape}\n    {}",
-        lines(given),
-        lines(result.split(", ").collect())
-    )
+    let kind = if found.is_set { "table" } else { "record" };
+    let result = if columns.is_empty() {
+        format!("returns {}", found.result)
+    } else {
+        format!("returns {kind} {}", listed(&columns))
+    };
+    format!("leasehold.{name}{} {result}", listed(&parameters))
+        .replace("timestamp with time zone", "timestamptz")
 }
 
-fn found_set(result: &str) -> bool {
-    result.contains(' ') && !result.starts_with("double")
+/// In parentheses, one a line, without the casts that Postgres adds to defaults.
+fn listed(items: &[&str]) -> String {
+    if items.is_empty() {
+        return "()".to_owned();
+    }
+    let lines: Vec<&str> = items
+        .iter()
+        .map(|item| item.split_once("::").map_or(*item, |(before, _)| before))
+        .collect();
+    format!("(\n    {}\n)", lines.join(",\n    ").replace(" DEFAULT NULL", " default null").replace(" DEFAULT ", " default "))
 }
 
 /// Moves everything that is in the database into the past: the sleep of a reader, without its time.
@@ -134,7 +135,7 @@ async fn the_sql_reference_has_every_public_function_table_and_view() {
     let database = Database::new().await;
     let text = Document::read("docs/sql.md").text();
     let public = sqlx::query_scalar!(
-        r#"select '```signature ' || p.proname as "text!"
+        r#"select '<!-- signature ' || p.proname || ' -->' as "text!"
              from pg_proc p
             where p.pronamespace = 'leasehold'::regnamespace
               and obj_description(p.oid, 'pg_proc') not like 'Internal.%'

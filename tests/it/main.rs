@@ -4,4 +4,5 @@
 mod support;
 
 mod documents;
+mod isolation;
 mod sequences;

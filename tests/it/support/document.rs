@@ -18,7 +18,7 @@ struct Fence {
 
 /// A block of commands, and the output that the document shows for it.
 pub struct Example {
-    /// What follows the opening fence: `sql`, `sh`, `signature join_member`.
+    /// What follows the opening fence: `sql`, `sh`; or `signature join_member`, of a comment that says so.
     pub info: String,
     pub commands: String,
     /// Of the first line of the commands, counted from 1.
@@ -80,6 +80,15 @@ impl Document {
         let mut open: Option<(String, usize)> = None;
         for (n, line) in self.lines.iter().enumerate() {
             let Some(info) = line.strip_prefix("```") else {
+                // What is invisible to a reader has no block of its own.
+                if let Some(name) = line.strip_prefix("<!-- signature ") {
+                    let name = name.trim_end_matches(" -->");
+                    fences.push(Fence {
+                        info: format!("signature {name}"),
+                        start: n,
+                        end: n,
+                    });
+                }
                 continue;
             };
             match open.take() {

@@ -40,11 +40,11 @@ impl Application {
         let leases = args.leases()?;
         let database = args.database(database_url);
         let migrations = Migrations::check(&database).await?;
-        if !migrations.unknown.is_empty() || !migrations.changed.is_empty() {
+        if !migrations.unserved.is_empty() || !migrations.changed.is_empty() {
             bail!(
-                "the database's schema is not one that this program knows (unknown migrations {:?}, \
+                "the database's schema is not one that this program can serve on (newer migrations {:?}, \
                  changed {:?}); run the program that migrated it, or a newer one",
-                migrations.unknown,
+                migrations.unserved,
                 migrations.changed
             );
         }
@@ -52,6 +52,13 @@ impl Application {
             bail!(
                 "the database's schema lacks {} migrations; run `leasehold migrate`",
                 migrations.pending.len()
+            );
+        }
+
+        if !migrations.unknown.is_empty() {
+            tracing::warn!(
+                newer = ?migrations.unknown,
+                "the schema is newer than this program and works with it"
             );
         }
 

@@ -1,6 +1,6 @@
 //! The schema's migrations, embedded in the program.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::migrate::{AppliedMigration, Migrate, Migrator};
 use sqlx::{Connection, PgConnection};
@@ -16,6 +16,8 @@ pub struct Migrations {
     pub pending: Vec<String>,
     /// In the database and not in this program: it is newer.
     pub unknown: Vec<i64>,
+    /// Of the unknown ones, those that do not say that they work with this program.
+    pub unserved: Vec<i64>,
     /// Applied with another text than this program has.
     pub changed: Vec<i64>,
 }
@@ -42,21 +44,28 @@ impl Migrations {
     pub async fn check(settings: &DatabaseSettings) -> Result<Self, StoreError> {
         let mut connection = connect(settings).await?;
         let applied = applied(&mut connection).await;
+        let serves_from = serves_from(&mut connection).await;
         connection.close().await?;
-        let applied = applied?;
+        let (applied, serves_from) = (applied?, serves_from?);
         let known: HashSet<i64> = MIGRATOR.iter().map(|m| m.version).collect();
         let there: HashSet<i64> = applied.iter().map(|m| m.version).collect();
+        let unknown: Vec<i64> = applied
+            .iter()
+            .map(|m| m.version)
+            .filter(|v| !known.contains(v))
+            .collect();
         Ok(Self {
             pending: MIGRATOR
                 .iter()
                 .filter(|m| !there.contains(&m.version))
                 .map(title)
                 .collect(),
-            unknown: applied
+            unserved: unknown
                 .iter()
-                .map(|m| m.version)
-                .filter(|v| !known.contains(v))
+                .copied()
+                .filter(|v| !serves_from.get(v).is_some_and(|from| known.contains(from)))
                 .collect(),
+            unknown,
             changed: applied
                 .iter()
                 .filter(|a| {
@@ -69,9 +78,9 @@ impl Migrations {
         })
     }
 
-    /// Whether the schema is exactly this program's.
-    pub fn is_current(&self) -> bool {
-        self.pending.is_empty() && self.unknown.is_empty() && self.changed.is_empty()
+    /// Whether this program may serve: the schema is its own, or a newer one that says it works with it.
+    pub fn may_serve(&self) -> bool {
+        self.pending.is_empty() && self.unserved.is_empty() && self.changed.is_empty()
     }
 
     /// Applies what is pending. Of many at once one works and the others wait for it, by an advisory lock.
@@ -80,6 +89,10 @@ impl Migrations {
     /// [`MigrateError`]; each migration is applied whole or not at all.
     pub async fn apply(settings: &DatabaseSettings) -> Result<Applied, MigrateError> {
         let before = Self::check(settings).await?;
+        // An instance of the release before that starts once more during a deployment.
+        if before.may_serve() {
+            return Ok(Vec::new());
+        }
         let mut connection = connect(settings).await?;
         let outcome = MIGRATOR.run(&mut connection).await;
         connection.close().await.map_err(StoreError::from)?;
@@ -114,4 +127,23 @@ async fn applied(connection: &mut PgConnection) -> Result<Vec<AppliedMigration>,
         .list_applied_migrations("leasehold._sqlx_migrations")
         .await
         .map_err(|error| StoreError::Unexpected(error.to_string()))
+}
+
+/// For each migration that says so, the oldest one that a program must know to work with it.
+async fn serves_from(connection: &mut PgConnection) -> Result<HashMap<i64, i64>, StoreError> {
+    let is_there = sqlx::query_scalar!(
+        r#"select to_regclass('leasehold.schema_compatibility') is not null as "is_there!""#
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    if !is_there {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query!("select migration, serves_from from leasehold.schema_compatibility")
+        .fetch_all(connection)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.migration, row.serves_from))
+        .collect())
 }

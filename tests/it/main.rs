@@ -5,4 +5,5 @@ mod support;
 
 mod documents;
 mod isolation;
+mod rolling_deployment;
 mod sequences;

@@ -148,7 +148,11 @@ async fn migrate(database: &DatabaseArgs, check: bool) -> anyhow::Result<ExitCod
         }
         for version in &migrations.unknown {
             let served = !migrations.unserved.contains(version);
-            let remark = if served { "" } else { ", and does not say that it works with it" };
+            let remark = if served {
+                ""
+            } else {
+                ", and does not say that it works with it"
+            };
             println!("newer than this program: {version:04}{remark}");
         }
         for version in &migrations.changed {

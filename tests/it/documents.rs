@@ -1,9 +1,11 @@
 //! The documents are true: their examples run and answer what they show.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::CommandFactory;
 use leasehold::cli::Cli;
+use leasehold::telemetry::Metrics;
 use sqlx::PgConnection;
 
 use super::support::curl::{self, Command};
@@ -36,7 +38,10 @@ async fn signature(connection: &mut PgConnection, name: &str) -> String {
         .partition(|argument| argument.starts_with("OUT "));
     let columns: Vec<&str> = match found.result.strip_prefix("TABLE(") {
         Some(table) => table.trim_end_matches(')').split(", ").collect(),
-        None => outs.iter().map(|out| out.trim_start_matches("OUT ")).collect(),
+        None => outs
+            .iter()
+            .map(|out| out.trim_start_matches("OUT "))
+            .collect(),
     };
     let kind = if found.is_set { "table" } else { "record" };
     let result = if columns.is_empty() {
@@ -57,7 +62,13 @@ fn listed(items: &[&str]) -> String {
         .iter()
         .map(|item| item.split_once("::").map_or(*item, |(before, _)| before))
         .collect();
-    format!("(\n    {}\n)", lines.join(",\n    ").replace(" DEFAULT NULL", " default null").replace(" DEFAULT ", " default "))
+    format!(
+        "(\n    {}\n)",
+        lines
+            .join(",\n    ")
+            .replace(" DEFAULT NULL", " default null")
+            .replace(" DEFAULT ", " default ")
+    )
 }
 
 /// Moves everything that is in the database into the past: the sleep of a reader, without its time.
@@ -96,7 +107,11 @@ fn but_for_instants(text: &str) -> String {
     for n in 0..normal.len().saturating_sub(7) {
         let window = &normal.as_bytes()[n..n + 8];
         let is_time = window.iter().enumerate().all(|(k, b)| {
-            if k == 2 || k == 5 { *b == b':' } else { b.is_ascii_digit() }
+            if k == 2 || k == 5 {
+                *b == b':'
+            } else {
+                b.is_ascii_digit()
+            }
         });
         if is_time {
             normal.replace_range(n..n + 8, "hh:mm:ss");
@@ -111,11 +126,11 @@ fn exactly(text: &str) -> String {
         .collect()
 }
 
-#[tokio::test]
-async fn the_sql_reference_shows_what_postgres_answers() {
+/// Runs the SQL of a document in one session on a database of its own.
+async fn run_sql_of(path: &str, at_least: usize) {
     let database = Database::new().await;
     let mut connection = connect(&database).await;
-    let document = Document::read("docs/sql.md");
+    let document = Document::read(path);
     let mut outputs: Vec<(Example, String)> = Vec::new();
     for example in document.examples() {
         let output = match example.info.split_once(' ') {
@@ -125,9 +140,42 @@ async fn the_sql_reference_shows_what_postgres_answers() {
         };
         outputs.push((example, output));
     }
-    assert!(outputs.len() > 30, "only {} examples", outputs.len());
+    assert!(outputs.len() >= at_least, "only {} examples", outputs.len());
     document.expect(outputs, exactly);
     database.verify().await;
+}
+
+#[tokio::test]
+async fn the_sql_reference_shows_what_postgres_answers() {
+    run_sql_of("docs/sql.md", 50).await;
+}
+
+#[tokio::test]
+async fn the_operators_guide_shows_what_postgres_answers() {
+    run_sql_of("docs/operations.md", 2).await;
+}
+
+#[test]
+fn the_operators_guide_lists_every_metric() {
+    let metrics = Metrics::new().unwrap();
+    metrics.heartbeat_took(Duration::ZERO);
+    metrics.sweep_took(Duration::ZERO);
+    let rendered = metrics.render();
+    let there: BTreeSet<&str> = rendered
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let section = Document::read("docs/operations.md").section("metrics");
+    let listed: BTreeSet<&str> = section
+        .lines()
+        .filter_map(|row| row.strip_prefix("| `"))
+        .filter_map(|row| row.split('`').next())
+        .collect();
+    assert_eq!(
+        listed, there,
+        "left: docs/operations.md, right: the service"
+    );
 }
 
 #[tokio::test]

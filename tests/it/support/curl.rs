@@ -24,7 +24,11 @@ pub fn commands(script: &str) -> Option<Vec<Command>> {
             let mut words = words(line);
             match words.remove(0).as_str() {
                 "curl" => Some(Command::Curl(words)),
-                "sleep" => words[0].parse().ok().map(Duration::from_secs).map(Command::Sleep),
+                "sleep" => words[0]
+                    .parse()
+                    .ok()
+                    .map(Duration::from_secs)
+                    .map(Command::Sleep),
                 _ => None,
             }
         })

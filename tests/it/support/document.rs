@@ -100,7 +100,11 @@ impl Document {
                 }),
             }
         }
-        assert!(open.is_none(), "{}: a block is not closed", self.path.display());
+        assert!(
+            open.is_none(),
+            "{}: a block is not closed",
+            self.path.display()
+        );
         fences
     }
 
@@ -184,7 +188,7 @@ impl Document {
         differences.reverse();
         assert!(
             differences.is_empty(),
-            "{}\n\nIf this is how it should be: LEASEHOLD_ADOPT=1 cargo test --test it documents, and read the diff.",
+            "{}\n\nIf this is how it should be: LEASEHOLD_ADOPT=1 cargo test --test it documents -- --test-threads=1, and read the diff.",
             differences.join("\n\n")
         );
     }
@@ -193,7 +197,11 @@ impl Document {
 /// The lines that differ, marked - (in the document) and + (what came out), between those that do not.
 fn difference(shown: &str, output: &str) -> String {
     let (shown, output): (Vec<_>, Vec<_>) = (shown.lines().collect(), output.lines().collect());
-    let same_start = shown.iter().zip(&output).take_while(|(a, b)| a == b).count();
+    let same_start = shown
+        .iter()
+        .zip(&output)
+        .take_while(|(a, b)| a == b)
+        .count();
     let same_end = shown[same_start..]
         .iter()
         .rev()

@@ -32,7 +32,7 @@ fn statements(script: &str) -> Vec<String> {
         open.push_str(line);
         open.push('\n');
         let code = line.split("--").next().unwrap_or_default().trim_end();
-        if code.ends_with(';') && open.matches("$$").count() % 2 == 0 {
+        if code.ends_with(';') && open.matches("$$").count().is_multiple_of(2) {
             statements.push(std::mem::take(&mut open));
         }
     }

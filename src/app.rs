@@ -39,7 +39,14 @@ impl Application {
     pub async fn build(args: &ServeArgs, database_url: SecretString) -> anyhow::Result<Self> {
         let leases = args.leases()?;
         let database = args.database(database_url);
-        Migrations::check(&database).await?.require_current()?;
+        let migrations = Migrations::check(&database).await?;
+        migrations.require_fit()?;
+        if !migrations.unknown.is_empty() {
+            tracing::warn!(
+                newer = ?migrations.unknown,
+                "the schema is newer than this program and works with it"
+            );
+        }
 
         let store = Store::new(&database)?;
         let metrics = Metrics::new()?;

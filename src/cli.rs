@@ -147,12 +147,18 @@ async fn migrate(database: &DatabaseArgs, check: bool) -> anyhow::Result<ExitCod
             println!("pending: {title}");
         }
         for version in &migrations.unknown {
-            println!("unknown to this program: {version:04}");
+            let served = !migrations.unserved.contains(version);
+            let remark = if served {
+                ""
+            } else {
+                ", and does not say that it works with it"
+            };
+            println!("newer than this program: {version:04}{remark}");
         }
         for version in &migrations.changed {
             println!("applied with another text: {version:04}");
         }
-        if migrations.is_current() {
+        if migrations.require_fit().is_ok() {
             println!("the schema is up to date");
             return Ok(ExitCode::SUCCESS);
         }

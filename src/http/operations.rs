@@ -30,7 +30,7 @@ pub async fn healthz() -> HttpResponse {
 pub async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
     let asked = async {
         let migrations = api.store.migrations().await?;
-        if let Err(unfit) = migrations.require_current() {
+        if let Err(unfit) = migrations.require_fit() {
             return Ok(Err(unfit));
         }
         api.store.readiness().await.map(Ok)

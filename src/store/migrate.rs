@@ -1,6 +1,6 @@
 //! The schema's migrations, embedded in the program.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::migrate::{AppliedMigration, Migrate, Migrator};
 use sqlx::{Connection, PgConnection};
@@ -16,6 +16,8 @@ pub struct Migrations {
     pub pending: Vec<String>,
     /// In the database and not in this program: it is newer.
     pub unknown: Vec<i64>,
+    /// Of the unknown ones, those that do not say that they work with this program.
+    pub unserved: Vec<i64>,
     /// Applied with another text than this program has.
     pub changed: Vec<i64>,
 }
@@ -34,18 +36,15 @@ pub enum MigrateError {
     Failed(#[from] sqlx::migrate::MigrateError),
 }
 
-/// The schema is not this program's; says what to run.
+/// This program cannot work with the schema; says what to run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitSchema {
     /// Another program has migrated it.
     #[error(
-        "the database's schema is not one that this program knows (unknown migrations {unknown:?}, \
+        "the database's schema is not one that this program can serve on (newer migrations {newer:?}, \
          changed {changed:?}); run the program that migrated it, or a newer one"
     )]
-    Unknown {
-        unknown: Vec<i64>,
-        changed: Vec<i64>,
-    },
+    Unknown { newer: Vec<i64>, changed: Vec<i64> },
     /// So many migrations are not applied.
     #[error("the database's schema lacks {0} migrations; run `leasehold migrate`")]
     Pending(usize),
@@ -58,25 +57,33 @@ impl Migrations {
     /// Where the database does not answer.
     pub async fn check(settings: &DatabaseSettings) -> Result<Self, StoreError> {
         let mut connection = connect(settings).await?;
-        let applied = applied(&mut connection).await;
+        let migrations = Self::read(&mut connection).await;
         connection.close().await?;
-        Ok(Self::compare(&applied?))
+        migrations
     }
 
-    fn compare(applied: &[AppliedMigration]) -> Self {
+    async fn read(connection: &mut PgConnection) -> Result<Self, StoreError> {
+        let applied = applied(connection).await?;
+        let serves_from = serves_from(connection).await?;
         let known: HashSet<i64> = MIGRATOR.iter().map(|m| m.version).collect();
         let there: HashSet<i64> = applied.iter().map(|m| m.version).collect();
-        Self {
+        let unknown: Vec<i64> = applied
+            .iter()
+            .map(|m| m.version)
+            .filter(|v| !known.contains(v))
+            .collect();
+        Ok(Self {
             pending: MIGRATOR
                 .iter()
                 .filter(|m| !there.contains(&m.version))
                 .map(title)
                 .collect(),
-            unknown: applied
+            unserved: unknown
                 .iter()
-                .map(|m| m.version)
-                .filter(|v| !known.contains(v))
+                .copied()
+                .filter(|v| !serves_from.get(v).is_some_and(|from| known.contains(from)))
                 .collect(),
+            unknown,
             changed: applied
                 .iter()
                 .filter(|a| {
@@ -86,22 +93,17 @@ impl Migrations {
                 })
                 .map(|a| a.version)
                 .collect(),
-        }
+        })
     }
 
-    /// Whether the schema is exactly this program's.
-    pub fn is_current(&self) -> bool {
-        self.pending.is_empty() && self.unknown.is_empty() && self.changed.is_empty()
-    }
-
-    /// Whether this program can work with the schema.
+    /// Whether this program may serve: the schema is its own, or a newer one that says it works with it.
     ///
     /// # Errors
     /// [`UnfitSchema`]
-    pub fn require_current(&self) -> Result<(), UnfitSchema> {
-        if !self.unknown.is_empty() || !self.changed.is_empty() {
+    pub fn require_fit(&self) -> Result<(), UnfitSchema> {
+        if !self.unserved.is_empty() || !self.changed.is_empty() {
             return Err(UnfitSchema::Unknown {
-                unknown: self.unknown.clone(),
+                newer: self.unserved.clone(),
                 changed: self.changed.clone(),
             });
         }
@@ -117,6 +119,10 @@ impl Migrations {
     /// [`MigrateError`]; each migration is applied whole or not at all.
     pub async fn apply(settings: &DatabaseSettings) -> Result<Applied, MigrateError> {
         let before = Self::check(settings).await?;
+        // An instance of the release before that starts once more during a deployment.
+        if before.require_fit().is_ok() {
+            return Ok(Vec::new());
+        }
         let mut connection = connect(settings).await?;
         let outcome = MIGRATOR.run(&mut connection).await;
         connection.close().await.map_err(StoreError::from)?;
@@ -132,7 +138,7 @@ impl Store {
     /// Where the database does not answer.
     pub async fn migrations(&self) -> Result<Migrations, StoreError> {
         let mut connection = self.durable.acquire().await?;
-        Ok(Migrations::compare(&applied(&mut connection).await?))
+        Migrations::read(&mut connection).await
     }
 }
 
@@ -162,4 +168,23 @@ async fn applied(connection: &mut PgConnection) -> Result<Vec<AppliedMigration>,
         .list_applied_migrations("leasehold._sqlx_migrations")
         .await
         .map_err(|error| StoreError::Unexpected(error.to_string()))
+}
+
+/// For each migration that says so, the oldest one that a program must know to work with it.
+async fn serves_from(connection: &mut PgConnection) -> Result<HashMap<i64, i64>, StoreError> {
+    let is_there = sqlx::query_scalar!(
+        r#"select to_regclass('leasehold.schema_compatibility') is not null as "is_there!""#
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    if !is_there {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query!("select migration, serves_from from leasehold.schema_compatibility")
+        .fetch_all(connection)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.migration, row.serves_from))
+        .collect())
 }

@@ -3,12 +3,15 @@
 
 mod support;
 
-mod expiry;
-mod leases;
-mod model;
-mod races;
 mod bad_input;
 mod commands;
 mod contract;
+mod documents;
+mod expiry;
+mod isolation;
+mod leases;
+mod model;
 mod processes;
+mod races;
+mod rolling_deployment;
 mod sequences;

@@ -1,14 +1,18 @@
 //! What the tests stand on: a database each, a service on a free port, and time that tests move.
 
 mod app;
+pub mod curl;
 mod database;
-pub mod race;
+mod document;
 mod load;
+pub mod psql;
+pub mod race;
 mod server;
 mod service;
 
 pub use app::{App, serve_args};
 pub use database::Database;
+pub use document::{Document, Example};
 pub use load::{Acknowledged, Load};
 pub use service::{Service, command, run, text};
 

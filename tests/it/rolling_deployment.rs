@@ -59,6 +59,22 @@ async fn a_program_serves_on_a_newer_schema_that_says_so() {
 }
 
 #[tokio::test]
+async fn a_running_instance_is_ready_on_a_newer_schema_once_that_says_so() {
+    let database = Database::new().await;
+    let known = newest(&database).await;
+    let app = App::spawn_with(&database, &["--sweep-interval-ms", "0"]).await;
+    assert_eq!(app.get("/readyz").await.status(), 200);
+
+    apply_a_newer_migration(&database).await;
+    assert_eq!(app.get("/readyz").await.status(), 503);
+
+    say_that_it_serves_from(&database, known).await;
+    assert_eq!(app.get("/readyz").await.status(), 200);
+    app.stop().await;
+    database.verify().await;
+}
+
+#[tokio::test]
 async fn a_program_refuses_a_newer_schema_that_says_nothing() {
     let database = Database::new().await;
     apply_a_newer_migration(&database).await;

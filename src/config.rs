@@ -148,7 +148,7 @@ pub struct ServeArgs {
     #[arg(long, env = "LEASEHOLD_LOG", default_value = "info", value_parser = log_filter)]
     pub log: String,
 
-    /// How a log line looks
+    /// How a log line looks: human or json
     #[arg(long, env = "LEASEHOLD_LOG_FORMAT", default_value = "human", value_parser = log_format)]
     pub log_format: LogFormat,
 }

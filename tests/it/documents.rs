@@ -14,7 +14,11 @@ use super::support::{App, Database, Document, Example, psql};
 /// As a reader of the documents would have set it.
 async fn connect(database: &Database) -> PgConnection {
     let mut connection = database.connect().await;
-    psql::run(&mut connection, "set timezone = 'UTC';\n").await;
+    psql::run(
+        &mut connection,
+        "set timezone = 'UTC';\nset lc_messages = 'C';\nset datestyle = 'ISO';\n",
+    )
+    .await;
     connection
 }
 

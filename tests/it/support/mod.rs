@@ -9,6 +9,7 @@ pub mod psql;
 pub mod race;
 mod server;
 mod service;
+pub mod signature;
 
 pub use app::{App, serve_args};
 pub use database::Database;

@@ -4,6 +4,7 @@
 mod support;
 
 mod bad_input;
+mod batches;
 mod commands;
 mod contract;
 mod documents;
@@ -15,3 +16,5 @@ mod processes;
 mod races;
 mod rolling_deployment;
 mod sequences;
+mod sweep;
+mod verify;

@@ -7,6 +7,7 @@ mod bad_input;
 mod batches;
 mod commands;
 mod contract;
+mod crowd;
 mod documents;
 mod expiry;
 mod isolation;

@@ -1,6 +1,6 @@
 //! Refusals in a batch: each limit counts those that the batch itself let in before.
 
-use leasehold::store::{IfPresent, Join, JoinLimits};
+use leasehold::store::{IfPresent, Join, JoinLimits, StoreError};
 
 use super::super::support::{Database, join, join_on, t};
 use super::{joined, members};
@@ -182,5 +182,33 @@ async fn a_blocked_person_takes_no_seat_and_opens_no_room() {
     assert_eq!(answers, ["blocked", "joined 1", "blocked", "room_full"]);
     assert_eq!(members(&database).await, ["s bob '' 1 "]);
     assert_eq!(opened(&database).await, ["s"]);
+    database.verify().await;
+}
+
+/// 256 characters of four bytes each, in no order that compresses.
+fn long_id() -> String {
+    (0..256)
+        .map(|_| char::from_u32(rand::random_range(0x20000..0x2a000)).unwrap())
+        .collect()
+}
+
+/// Not a lasting failure of the database: the others of the batch must not be told to try again for ever.
+#[tokio::test]
+async fn ids_that_are_together_too_long_for_an_index_are_the_fault_of_the_request() {
+    let database = Database::new().await;
+    let (room, user, device) = (long_id(), long_id(), long_id());
+    let unnamed = joined(
+        &database.at(t(0)),
+        &[join(&room, &user)],
+        Default::default(),
+    )
+    .await;
+    assert_eq!(unnamed, ["joined 1"]);
+    let named = [join_on(&room, &user, &device)];
+    let refused = database.at(t(0)).join(&named, Default::default()).await;
+    assert!(
+        matches!(refused, Err(StoreError::Rejected(_))),
+        "{refused:?}"
+    );
     database.verify().await;
 }

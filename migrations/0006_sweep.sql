@@ -48,7 +48,7 @@ begin
               join leasehold.rooms r on r.room_id = m.room_id
              where leasehold.lease_expired(m.lease_expires_at, v_now)
              limit p_max_members
-               for update of r skip locked) due;
+               for no key update of r skip locked) due;
     if v_rooms is not null then
         select p.members_expired, p.rooms_closed
           into members_expired, rooms_closed

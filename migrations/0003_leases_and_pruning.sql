@@ -32,7 +32,7 @@ begin
               from leasehold.rooms
              where room_id = any (p_room_ids)
              order by room_id
-               for update) r;
+               for no key update) r;
     locked := coalesce(locked, '{}');
     instant := coalesce(p_now, clock_timestamp());
 end
@@ -40,6 +40,42 @@ $$;
 
 comment on function leasehold.lock_rooms(text[], timestamptz) is
     'Internal. Locks the rooms that exist, in order of id, then reads the clock. Only what it returns is locked.';
+
+create function leasehold.lock_members(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_now timestamptz
+)
+    returns void
+    language plpgsql
+as $$
+declare
+    v_due text[];
+begin
+    select array_agg(room_id)
+      into v_due
+      from leasehold.rooms
+     where room_id = any (p_room_ids)
+       and leasehold.lease_expired(next_expiry_at, p_now);
+    -- All at once: two passes, each in order, could still meet a heartbeat that waits in between.
+    perform
+       from (select q.room_id, q.user_id, q.device_id
+               from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
+              union
+             select e.room_id, e.user_id, e.device_id
+               from leasehold.members e
+              where e.room_id = any (v_due)
+                and leasehold.lease_expired(e.lease_expires_at, p_now)) k
+       join leasehold.members m
+         on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+      order by m.room_id, m.user_id, m.device_id
+        for update of m;
+end
+$$;
+
+comment on function leasehold.lock_members(text[], text[], text[], timestamptz) is
+    'Internal. Locks these sessions and the expired ones of their rooms, in the order in which heartbeats lock them. The caller holds the rooms'' locks.';
 
 create function leasehold.end_members(
     p_room_ids text[],

@@ -6,7 +6,12 @@
 -- put there first: two first joins of a room meet on its primary key, and a
 -- join that waits for a deletion starts the next generation.
 
-create function leasehold.open_rooms(p_room_ids text[], p_now timestamptz default null)
+create function leasehold.open_rooms(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_now timestamptz default null
+)
     returns timestamptz
     language plpgsql
 as $$
@@ -24,6 +29,7 @@ begin
         exit when v_now is not null;
 
         v_now := coalesce(p_now, clock_timestamp());
+        perform leasehold.lock_members(p_room_ids, p_user_ids, p_device_ids, v_now);
         -- Pruning may have deleted a room: it is opened again, under the lock that is still held.
         exit when not leasehold.prune_due(p_room_ids, v_now);
     end loop;
@@ -31,8 +37,8 @@ begin
 end
 $$;
 
-comment on function leasehold.open_rooms(text[], timestamptz) is
-    'Internal. Locks the rooms in order of id, those that do not exist as well (version 0), reads the clock and prunes what is due.';
+comment on function leasehold.open_rooms(text[], text[], text[], timestamptz) is
+    'Internal. Locks the rooms in order of id, those that do not exist as well (version 0), reads the clock, locks the sessions to be replaced and prunes what is due.';
 
 create function leasehold.join_members(
     p_room_ids text[],
@@ -66,14 +72,7 @@ declare
     v_no_room text[] := '{}';
     v_unopened text[];
 begin
-    v_now := leasehold.open_rooms(p_room_ids, p_now);
-    -- The sessions to be replaced, in the order in which heartbeats lock them.
-    perform
-       from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
-       join leasehold.members m
-         on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
-      order by m.room_id, m.user_id, m.device_id
-        for no key update of m;
+    v_now := leasehold.open_rooms(p_room_ids, p_user_ids, p_device_ids, p_now);
 
     for v_again in
         select a.ord, a.previous

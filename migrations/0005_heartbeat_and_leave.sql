@@ -43,20 +43,27 @@ as $$
 #variable_conflict use_column
 declare
     v_now timestamptz;
+    v_locked text[];
     v_rows tid[];
     v_ords integer[];
     v_repeats bigint;
+    v_repeated record;
+    v_last_rows tid[];
+    v_last_ords integer[];
     v_renewed integer[];
 begin
     -- A shorter lease lowers the room's next_expiry_at, which needs the room's lock, and rooms come first.
     if array_remove(p_lease_ms, null) <> '{}' then
-        perform from leasehold.lock_rooms(array(
-            select q.room_id from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
-             where q.lease_ms is not null));
+        select h.locked
+          into v_locked
+          from leasehold.lock_rooms(array(
+                   select q.room_id from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
+                    where q.lease_ms is not null)) h;
     end if;
 
     -- In one order, so that two batches cannot wait for each other. A locked row
-    -- does not move, so the update below finds it by its place.
+    -- does not move, so the update below finds it by its place. A room that was
+    -- opened anew during the wait is not locked, and ended the sessions meant here.
     select array_agg(l.ctid), array_agg(l.ord), count(*) - count(distinct l.ctid)
       into v_rows, v_ords, v_repeats
       from (select m.ctid, q.ord::integer as ord
@@ -65,20 +72,38 @@ begin
               join leasehold.members m
                 on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
                and m.epoch = q.epoch
+             where v_locked is null or p_lease_ms[q.ord] is null or q.room_id = any (v_locked)
              order by m.room_id, m.user_id, m.device_id
                for no key update of m) l;
     v_now := coalesce(p_now, clock_timestamp());
 
-    -- An UPDATE changes a row once: where a session asks twice, one request after the other.
+    -- An UPDATE changes a row once: the last request of a session speaks for the earlier ones.
+    v_last_rows := v_rows;
+    v_last_ords := v_ords;
     if v_repeats > 0 then
-        for i in 1 .. cardinality(p_room_ids) loop
-            return query
-            select i, h.outcome
-              from leasehold.heartbeat_members(
-                       p_room_ids[i:i], p_user_ids[i:i], p_device_ids[i:i], p_epochs[i:i], p_lease_ms[i:i],
-                       p_set_cursor[i:i], p_cursors[i:i], p_set_metadata[i:i], p_metadata[i:i], v_now) h;
+        for v_repeated in
+            select l.ord, l.previous
+              from (select r.ord, lag(r.ord) over (partition by r.ctid order by r.ord) as previous
+                      from unnest(v_rows, v_ords) as r (ctid, ord)) l
+             where l.previous is not null
+             order by l.ord
+        loop
+            p_lease_ms[v_repeated.ord] :=
+                coalesce(p_lease_ms[v_repeated.ord], p_lease_ms[v_repeated.previous]);
+            if p_set_cursor[v_repeated.previous] and not p_set_cursor[v_repeated.ord] then
+                p_set_cursor[v_repeated.ord] := true;
+                p_cursors[v_repeated.ord] := p_cursors[v_repeated.previous];
+            end if;
+            if p_set_metadata[v_repeated.previous] and not p_set_metadata[v_repeated.ord] then
+                p_set_metadata[v_repeated.ord] := true;
+                p_metadata[v_repeated.ord] := p_metadata[v_repeated.previous];
+            end if;
         end loop;
-        return;
+        select array_agg(l.ctid), array_agg(l.ord)
+          into v_last_rows, v_last_ords
+          from (select r.ctid, max(r.ord) as ord
+                  from unnest(v_rows, v_ords) as r (ctid, ord)
+                 group by r.ctid) l;
     end if;
 
     with renewed as (
@@ -89,12 +114,19 @@ begin
                disconnected_at = null,
                cursor = case when p_set_cursor[l.ord] then p_cursors[l.ord] else m.cursor end,
                metadata = case when p_set_metadata[l.ord] then p_metadata[l.ord] else m.metadata end
-          from unnest(v_rows, v_ords) as l (ctid, ord)
+          from unnest(v_last_rows, v_last_ords) as l (ctid, ord)
          where m.ctid = l.ctid
            and not leasehold.lease_expired(m.lease_expires_at, v_now)
         returning l.ord
     )
     select coalesce(array_agg(r.ord), '{}') into v_renewed from renewed r;
+    if v_repeats > 0 then
+        select coalesce(array_agg(e.ord), '{}')
+          into v_renewed
+          from unnest(v_rows, v_ords) as e (ctid, ord)
+          join unnest(v_last_rows, v_last_ords) as l (ctid, ord) on l.ctid = e.ctid
+         where l.ord = any (v_renewed);
+    end if;
 
     if array_remove(p_lease_ms, null) <> '{}' then
         update leasehold.rooms r
@@ -179,6 +211,7 @@ declare
     v_devices text[];
 begin
     v_held := leasehold.lock_rooms(p_room_ids, p_now);
+    perform leasehold.lock_members(p_room_ids, p_user_ids, p_device_ids, v_held.instant);
     perform leasehold.prune_due(v_held.locked, v_held.instant);
 
     select array_agg(l.ord), array_agg(l.room_id), array_agg(l.user_id), array_agg(l.device_id)

@@ -29,7 +29,6 @@ as $$
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_rooms text[];
-    v_locked text[];
     v_seen integer;
 begin
     members_expired := 0;
@@ -41,27 +40,19 @@ begin
         return;
     end if;
 
+    -- A room that somebody is changing is pruned by them, or by the next sweep: it does not hold up the others.
     select array_agg(distinct due.room_id), count(*)
       into v_rooms, v_seen
-      from (select m.room_id
+      from (select r.room_id
               from leasehold.members m
+              join leasehold.rooms r on r.room_id = m.room_id
              where leasehold.lease_expired(m.lease_expires_at, v_now)
-             limit p_max_members) due;
-
+             limit p_max_members
+               for no key update of r skip locked) due;
     if v_rooms is not null then
-        -- A room that somebody is changing is pruned by them, or by the next sweep.
-        select array_agg(r.room_id)
-          into v_locked
-          from (select room_id
-                  from leasehold.rooms
-                 where room_id = any (v_rooms)
-                 order by room_id
-                   for update skip locked) r;
-        if v_locked is not null then
-            select p.members_expired, p.rooms_closed
-              into members_expired, rooms_closed
-              from leasehold.prune_locked(v_locked, coalesce(p_now, clock_timestamp())) p;
-        end if;
+        select p.members_expired, p.rooms_closed
+          into members_expired, rooms_closed
+          from leasehold.prune_locked(v_rooms, coalesce(p_now, clock_timestamp())) p;
     end if;
 
     finished := v_seen < p_max_members;

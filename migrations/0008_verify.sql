@@ -75,6 +75,13 @@ as $$
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation <> j.generation
+    union all
+    select 6, m.room_id, m.user_id, format('epoch %s joined generation %s, but the room is generation %s', m.epoch, j.generation, r.generation)
+      from leasehold.members m
+      join leasehold.rooms r on r.room_id = m.room_id
+      join leasehold.membership_events j
+        on j.room_id = m.room_id and j.user_id = m.user_id and j.epoch = m.epoch and j.kind = 'joined'
+     where j.generation <> r.generation
 
     -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
     union all
@@ -109,6 +116,12 @@ as $$
        and not exists (select from leasehold.membership_events j
                         where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
                           and j.kind = 'joined' and j.device_id = e.device_id)
+    union all
+    select 7, e.room_id, e.user_id, format('epoch %s ended at version %s, before it joined at version %s', e.epoch, e.version, j.version)
+      from leasehold.membership_events e
+      join leasehold.membership_events j
+        on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
+     where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
 $$;
 
 comment on function leasehold.verify() is

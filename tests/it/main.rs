@@ -4,8 +4,10 @@
 mod support;
 
 mod bad_input;
+mod batches;
 mod commands;
 mod contract;
+mod crowd;
 mod documents;
 mod expiry;
 mod isolation;
@@ -15,3 +17,5 @@ mod processes;
 mod races;
 mod rolling_deployment;
 mod sequences;
+mod sweep;
+mod verify;

@@ -1,5 +1,6 @@
-//! Random sequences of every operation, against the rules written down twice: in SQL and in `model/rules.rs`.
+//! Random sequences of every operation, against the rules written down twice: in SQL and in `model/`.
 
+mod joining;
 mod play;
 mod rules;
 mod state;

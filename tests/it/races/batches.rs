@@ -1,17 +1,16 @@
 //! Where batches over the same rooms and members meet: they wait in one order, so none waits for ever.
 
-use super::super::support::Database;
-use super::super::support::race::{Side, at};
+use leasehold::store::Join;
+
+use super::super::support::race::{Side, at, join_sql, leave_sql};
+use super::super::support::{Database, join, t};
 use super::with_alice;
 
 /// A database in which these are in room `r` at epoch 1.
 async fn with_members(database: Database, users: &[&str]) -> Database {
-    let joins: Vec<_> = users
-        .iter()
-        .map(|user| super::super::support::join("r", user))
-        .collect();
+    let joins: Vec<_> = users.iter().map(|user| join("r", user)).collect();
     database
-        .at(super::super::support::t(0))
+        .at(t(0))
         .join(&joins, Default::default())
         .await
         .unwrap();
@@ -172,17 +171,63 @@ async fn a_rejoin_of_members_whose_heartbeats_come_in_another_order_waits_its_tu
     database.verify().await;
 }
 
+/// A database in which room `r` holds `a` for a minute and `z` for 15 s.
+async fn with_one_about_to_expire() -> Database {
+    let database = with_members(Database::new().await, &["z"]).await;
+    let stays = Join {
+        lease_ms: 60_000,
+        ..join("r", "a")
+    };
+    let joined = database.at(t(0)).join(&[stays], Default::default()).await;
+    joined.unwrap()[0].as_ref().unwrap();
+    database
+}
+
+#[tokio::test]
+async fn a_rejoin_that_prunes_another_member_locks_both_in_the_order_of_heartbeats() {
+    let database = with_one_about_to_expire().await;
+    let rejoin = join_sql("a", 15_001);
+    let (beats, joins) = both(&database, lock_member("a"), beats(&["a", "z"]), rejoin)
+        .await
+        .unwrap();
+    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(joins, ["joined 2 1"]);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn a_leave_that_prunes_another_member_locks_both_in_the_order_of_heartbeats() {
+    let database = with_one_about_to_expire().await;
+    let leave = leave_sql("a", 1, 15_001);
+    let (beats, left) = both(&database, lock_member("a"), beats(&["a", "z"]), leave)
+        .await
+        .unwrap();
+    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(left, ["left"]);
+    database.verify().await;
+}
+
+/// What locking them at once is for.
+#[tokio::test]
+async fn pruning_before_the_other_rows_are_locked_would_deadlock_with_heartbeats() {
+    let database = with_one_about_to_expire().await;
+    database
+        .replace_in("lock_members", "for update of m", "")
+        .await;
+    let rejoin = join_sql("a", 15_001);
+    let answers = both(&database, lock_member("a"), beats(&["a", "z"]), rejoin).await;
+    let error = answers.unwrap_err();
+    assert!(error.to_string().contains("deadlock"), "{error}");
+}
+
 /// Ids are compared by their bytes, whatever the language of the database.
 #[tokio::test]
 async fn in_a_database_that_sorts_like_a_dictionary_joins_and_leaves_still_share_one_order() {
     let database = Database::sorted_like_a_dictionary().await;
     database
-        .at(super::super::support::t(0))
+        .at(t(0))
         .join(
-            &[
-                super::super::support::join("B", "alice"),
-                super::super::support::join("a", "alice"),
-            ],
+            &[join("B", "alice"), join("a", "alice")],
             Default::default(),
         )
         .await

@@ -1,6 +1,7 @@
 //! Where a heartbeat meets what ends, replaces or renews the same session.
 
 use super::super::support::race::{Side, at, beat_sql, join_sql, leave_sql, prune_sql};
+use super::super::support::t;
 use super::{members, with_alice};
 
 #[tokio::test]
@@ -71,11 +72,7 @@ async fn a_heartbeat_that_waited_for_the_rejoin_is_superseded() {
         .fetch_one(&database.pool)
         .await
         .unwrap();
-    assert_eq!(
-        seen,
-        super::super::support::t(100),
-        "not renewed by the old session"
-    );
+    assert_eq!(seen, t(100), "not renewed by the old session");
     database.verify().await;
 }
 
@@ -122,10 +119,7 @@ async fn a_leave_that_waited_for_a_heartbeat_records_that_heartbeat() {
     beat.run("commit").await;
 
     assert_eq!(leave.word().await, "left");
-    assert_eq!(
-        last_seen_in_history(&database).await,
-        super::super::support::t(5_000)
-    );
+    assert_eq!(last_seen_in_history(&database).await, t(5_000));
     database.verify().await;
 }
 
@@ -140,10 +134,7 @@ async fn a_rejoin_that_waited_for_a_heartbeat_records_that_heartbeat() {
     beat.run("commit").await;
 
     assert_eq!(rejoin.word().await, "joined 2 1");
-    assert_eq!(
-        last_seen_in_history(&database).await,
-        super::super::support::t(5_000)
-    );
+    assert_eq!(last_seen_in_history(&database).await, t(5_000));
     database.verify().await;
 }
 
@@ -181,6 +172,20 @@ async fn of_two_heartbeats_of_one_member_both_renew() {
     database.verify().await;
 }
 
+/// The second update of a row makes Postgres check its foreign key, which must not wait for the room.
+#[tokio::test]
+async fn a_second_heartbeat_in_one_transaction_waits_for_no_change_of_the_room() {
+    let database = with_alice().await;
+    let mut change =
+        Side::holding(&database, "select * from leasehold.lock_rooms(array['r'])").await;
+    let mut beats = Side::holding(&database, "set local lock_timeout = '1s'").await;
+    assert_eq!(beats.run(beat_sql("alice", 1, 100)).await, ["renewed"]);
+    assert_eq!(beats.run(beat_sql("alice", 1, 200)).await, ["renewed"]);
+    beats.run("commit").await;
+    change.run("rollback").await;
+    database.verify().await;
+}
+
 #[tokio::test]
 async fn a_shorter_lease_lowers_the_rooms_bound_before_a_join_that_waited_for_it() {
     let database = with_alice().await;
@@ -189,10 +194,7 @@ async fn a_shorter_lease_lowers_the_rooms_bound_before_a_join_that_waited_for_it
     beat.run("commit").await;
 
     assert_eq!(join.word().await, "joined 1 1");
-    assert_eq!(
-        next_expiry_at(&database).await,
-        super::super::support::t(1_100)
-    );
+    assert_eq!(next_expiry_at(&database).await, t(1_100));
     database.verify().await;
 }
 
@@ -204,10 +206,7 @@ async fn a_shorter_lease_that_waited_for_a_join_lowers_the_rooms_bound() {
     join.run("commit").await;
 
     assert_eq!(beat.word().await, "renewed");
-    assert_eq!(
-        next_expiry_at(&database).await,
-        super::super::support::t(1_100)
-    );
+    assert_eq!(next_expiry_at(&database).await, t(1_100));
     database.verify().await;
 }
 
@@ -219,10 +218,7 @@ async fn a_shorter_lease_that_waited_for_a_pruning_lowers_the_bound_that_it_set(
     prune.run("commit").await;
 
     assert_eq!(beat.word().await, "renewed");
-    assert_eq!(
-        next_expiry_at(&database).await,
-        super::super::support::t(1_100)
-    );
+    assert_eq!(next_expiry_at(&database).await, t(1_100));
     database.verify().await;
 }
 

@@ -65,7 +65,9 @@ async fn a_pruning_that_waited_for_a_join_that_gave_up_closes_the_room() {
 #[tokio::test]
 async fn without_the_rooms_lock_a_pruning_would_overlook_the_lease_of_somebody_who_joins() {
     let database = with_alice().await;
-    database.replace_in("lock_rooms", "for update", "").await;
+    database
+        .replace_in("lock_rooms", "for no key update", "")
+        .await;
     let short = join_sql("bob", 100).replace("p_now", "p_lease_ms => 1000, p_now");
     let mut join = Side::holding(&database, short).await;
     let prune = Side::new(&database).await.waits(prune_sql(100)).await;

@@ -51,11 +51,12 @@ impl Side {
 
     /// Runs statements that nothing holds up.
     pub async fn run(&mut self, sql: impl Into<String>) -> Vec<String> {
-        self.answer(sql.into()).await.unwrap()
+        self.answer_of(sql).await.unwrap()
     }
 
-    async fn answer(&mut self, sql: String) -> Answer {
-        let rows = raw_sql(AssertSqlSafe(sql))
+    /// Runs statements that nothing holds up and that may fail.
+    pub async fn answer_of(&mut self, sql: impl Into<String>) -> Answer {
+        let rows = raw_sql(AssertSqlSafe(sql.into()))
             .fetch_all(&mut self.connection)
             .await?;
         rows.iter()
@@ -74,7 +75,7 @@ impl Side {
         let sql = sql.into();
         let (pid, observer) = (self.pid, self.observer.clone());
         let running = tokio::spawn(async move {
-            let answer = self.answer(sql).await;
+            let answer = self.answer_of(sql).await;
             (self, answer)
         });
         let step = Step {

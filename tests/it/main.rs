@@ -8,6 +8,7 @@ mod commands;
 mod contract;
 mod documents;
 mod expiry;
+mod faults;
 mod isolation;
 mod leases;
 mod model;

@@ -138,6 +138,15 @@ comment on column leasehold.rooms.next_expiry_at is
 comment on column leasehold.rooms.member_count is
     'Persons with a row in members, whether or not their lease has ended since.';
 
+create table leasehold.schema_compatibility (
+    migration bigint not null,
+    serves_from bigint not null,
+    constraint schema_compatibility_pkey PRIMARY KEY (migration),
+    constraint schema_compatibility_not_newer CHECK (((serves_from >= 1) AND (serves_from <= migration)))
+);
+comment on table leasehold.schema_compatibility is
+    'Which older programs a migration works with: those that know the migration serves_from. Without a row: none.';
+
 create table leasehold.sweeps (
     only_row boolean not null default true,
     last_swept_at timestamp with time zone,

@@ -1,6 +1,7 @@
 //! The service as a whole: build, run, and stop in order.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
@@ -18,7 +19,8 @@ use crate::presence::Presence;
 use crate::store::{Migrations, Store};
 use crate::telemetry::Metrics;
 
-/// Seconds that requests under way have to finish when the service stops.
+/// Seconds that requests under way have to finish when the service stops, and the
+/// database as many again.
 const DRAIN_SECONDS: u64 = 10;
 
 /// A service that is bound to its address and not yet running.
@@ -132,9 +134,15 @@ impl Application {
                 server.await??;
             }
         }
-        while self.sweeping.join_next().await.is_some() {}
-        while self.lanes.join_next().await.is_some() {}
-        self.store.close().await;
+        // Everybody is answered; a database that is silent must not hold the process.
+        let finished = tokio::time::timeout(Duration::from_secs(DRAIN_SECONDS), async {
+            while self.sweeping.join_next().await.is_some() {}
+            while self.lanes.join_next().await.is_some() {}
+            self.store.close().await;
+        });
+        if finished.await.is_err() {
+            tracing::warn!("stopped without an answer of the database to what was under way");
+        }
         Ok(())
     }
 }

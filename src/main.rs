@@ -8,6 +8,10 @@ use leasehold::cli::Cli;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+#[expect(
+    clippy::print_stderr,
+    reason = "the answer to the person at the terminal, where there may be no log yet"
+)]
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match actix_web::rt::System::new().block_on(cli.run()) {

@@ -138,7 +138,9 @@ impl Store {
     /// Where the database does not answer.
     pub async fn migrations(&self) -> Result<Migrations, StoreError> {
         let mut connection = self.durable.acquire().await?;
-        Migrations::read(&mut connection).await
+        let migrations = Migrations::read(&mut connection).await?;
+        connection.release();
+        Ok(migrations)
     }
 }
 

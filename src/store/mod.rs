@@ -1,5 +1,6 @@
 //! The only module that talks to Postgres: one file per operation, each a call of one SQL function.
 
+mod connections;
 mod error;
 mod heartbeat;
 mod join;
@@ -12,8 +13,7 @@ mod sweep;
 mod verify;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgPool;
-
+use connections::Connections;
 pub use error::StoreError;
 pub use heartbeat::{Heartbeat, HeartbeatOutcome};
 pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined};
@@ -29,10 +29,10 @@ pub use verify::Violation;
 #[derive(Debug, Clone)]
 pub struct Store {
     /// Connections whose commits survive a crash of Postgres.
-    durable: PgPool,
+    durable: Connections,
     /// Connections with `synchronous_commit = off`, for heartbeats alone: a crash
     /// of Postgres may lose the last fraction of a second of them.
-    relaxed: PgPool,
+    relaxed: Connections,
     now: Option<DateTime<Utc>>,
 }
 

@@ -5,14 +5,16 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::Connection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 
+use super::connections::Connections;
 use super::{Store, StoreError};
 
-/// A connection that lay idle for longer is tried before it is used, so that a
-/// restart of Postgres costs a reconnect and not an answer.
-const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
+/// The longest that a call waits for a connection, however long its statement may run.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Postgres ends a statement at the time-out and says so; after this much longer nobody does.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Where the database is and how it may be used.
 #[derive(Clone)]
@@ -49,7 +51,7 @@ impl DatabaseSettings {
         Ok(options.application_name("leasehold"))
     }
 
-    fn pool(&self, synchronous_commit: &str) -> Result<PgPool, StoreError> {
+    fn pool(&self, synchronous_commit: &str) -> Result<Connections, StoreError> {
         let timeout_ms = self.timeout.as_millis().to_string();
         let options = self.connect_options()?.options([
             ("synchronous_commit", synchronous_commit),
@@ -61,19 +63,12 @@ impl DatabaseSettings {
             ("enable_seqscan", "off"),
             ("jit", "off"),
         ]);
-        Ok(PgPoolOptions::new()
-            .max_connections(self.connections)
-            .acquire_timeout(self.timeout)
-            .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
-                Box::pin(async move {
-                    if meta.idle_for > TRY_AFTER_IDLE {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                })
-            })
-            .connect_lazy_with(options))
+        Ok(Connections::new(
+            options,
+            self.connections,
+            self.timeout.min(LONGEST_WAIT),
+            self.timeout + GRACE,
+        ))
     }
 }
 

@@ -38,7 +38,11 @@ impl App {
     }
 
     pub async fn spawn_with(database: &Database, flags: &[&str]) -> Self {
-        let application = Application::build(&serve_args(flags), database.url().into())
+        Self::spawn_at(&database.url(), flags).await
+    }
+
+    pub async fn spawn_at(database_url: &str, flags: &[&str]) -> Self {
+        let application = Application::build(&serve_args(flags), database_url.into())
             .await
             .unwrap();
         let url = format!("http://{}", application.address());

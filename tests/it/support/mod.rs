@@ -5,6 +5,7 @@ pub mod curl;
 mod database;
 mod document;
 mod load;
+mod proxy;
 pub mod psql;
 pub mod race;
 mod server;
@@ -15,6 +16,7 @@ pub use app::{App, serve_args};
 pub use database::Database;
 pub use document::{Document, Example};
 pub use load::{Acknowledged, Load};
+pub use proxy::Proxy;
 pub use service::{Service, command, run, text};
 
 use chrono::{DateTime, TimeDelta, Utc};

@@ -1,0 +1,1016 @@
+-- The schema leasehold as the migrations leave it; written by `make schema`,
+-- compared by a test, and not to be run.
+
+create table leasehold.blocks (
+    room_id text collate "C" not null,
+    user_id text collate "C" not null,
+    blocked_until timestamp with time zone not null,
+    constraint blocks_pkey PRIMARY KEY (room_id, user_id),
+    constraint blocks_room_id_form CHECK (leasehold.is_id(room_id)),
+    constraint blocks_user_id_form CHECK (leasehold.is_id(user_id))
+);
+comment on table leasehold.blocks is
+    'Who may not join a room, and until when: a removal that holds for a time.';
+
+create table leasehold.epoch_floors (
+    room_id text collate "C" not null,
+    user_id text collate "C" not null,
+    epoch bigint not null,
+    constraint epoch_floors_pkey PRIMARY KEY (room_id, user_id)
+);
+comment on table leasehold.epoch_floors is
+    'The highest epoch of a room and user among purged history.';
+
+create table leasehold.generation_floors (
+    room_id text collate "C" not null,
+    generation bigint not null,
+    constraint generation_floors_pkey PRIMARY KEY (room_id)
+);
+comment on table leasehold.generation_floors is
+    'The highest generation of a room among purged history.';
+
+create table leasehold.members (
+    room_id text collate "C" not null,
+    user_id text collate "C" not null,
+    device_id text collate "C" not null,
+    epoch bigint not null,
+    arrival bigint not null,
+    joined_at timestamp with time zone not null,
+    last_seen_at timestamp with time zone not null,
+    lease_expires_at timestamp with time zone not null,
+    disconnected_at timestamp with time zone,
+    lease_ms integer not null,
+    cursor jsonb,
+    metadata jsonb,
+    constraint members_pkey PRIMARY KEY (room_id, user_id, device_id),
+    constraint members_device_id_form CHECK (((device_id = ''::text) OR leasehold.is_id(device_id))),
+    constraint members_epoch_positive CHECK ((epoch >= 1)),
+    constraint members_lease_ms_positive CHECK ((lease_ms >= 1)),
+    constraint members_user_id_form CHECK (leasehold.is_id(user_id)),
+    constraint members_room_fkey FOREIGN KEY (room_id) REFERENCES leasehold.rooms(room_id)
+) with (fillfactor=60, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=1);
+CREATE INDEX members_by_user ON leasehold.members USING btree (user_id, room_id);
+comment on table leasehold.members is
+    'The sessions that hold a lease: one row per room, user and device. A person with several devices has several.';
+comment on column leasehold.members.device_id is
+    'Empty for the one unnamed device.';
+comment on column leasehold.members.arrival is
+    'The room''s version at which this person arrived, kept over reconnects and devices: the order of the list.';
+comment on column leasehold.members.lease_expires_at is
+    'The last instant at which the member lives; see leasehold.lease_expired.';
+comment on column leasehold.members.disconnected_at is
+    'When the transport was reported lost; a heartbeat clears it.';
+
+create table leasehold.membership_events (
+    event_id bigint not null generated always as identity,
+    xact_id xid8 not null default pg_current_xact_id(),
+    room_id text collate "C" not null,
+    generation bigint not null,
+    version bigint not null,
+    user_id text collate "C" not null,
+    device_id text collate "C" not null,
+    epoch bigint not null,
+    kind text not null,
+    reason text,
+    occurred_at timestamp with time zone not null,
+    recorded_at timestamp with time zone not null,
+    last_seen_at timestamp with time zone,
+    constraint membership_events_pkey PRIMARY KEY (room_id, generation, version),
+    constraint membership_events_once UNIQUE (user_id, room_id, epoch, kind),
+    constraint membership_events_kind_known CHECK ((((kind = 'joined'::text) AND (reason IS NULL) AND (last_seen_at IS NULL)) OR ((kind = 'ended'::text) AND (reason IS NOT NULL) AND (last_seen_at IS NOT NULL)))),
+    constraint membership_events_reason_known CHECK ((reason = ANY (ARRAY['left'::text, 'expired'::text, 'superseded'::text, 'removed'::text, 'room_closed'::text])))
+) with (autovacuum_vacuum_insert_scale_factor=0.1);
+CREATE INDEX membership_events_in_commit_order ON leasehold.membership_events USING btree (xact_id, event_id);
+comment on table leasehold.membership_events is
+    'Append-only: every join and every end of a session, once, in the transaction that made it so.';
+comment on column leasehold.membership_events.xact_id is
+    'The transaction that wrote it: lets a reader of the feed stop before the oldest one still running.';
+comment on column leasehold.membership_events.occurred_at is
+    'When it became true; for an expiry the end of the lease, however late it was recorded.';
+comment on column leasehold.membership_events.recorded_at is
+    'When it was written.';
+comment on column leasehold.membership_events.last_seen_at is
+    'On an end: the session''s last heartbeat.';
+
+create table leasehold.room_generations (
+    room_id text collate "C" not null,
+    generation bigint not null,
+    opened_at timestamp with time zone not null,
+    closed_at timestamp with time zone,
+    close_reason text,
+    closed_version bigint,
+    peak_members integer,
+    constraint room_generations_pkey PRIMARY KEY (room_id, generation),
+    constraint room_generations_close_reason_known CHECK ((close_reason = ANY (ARRAY['left'::text, 'expired'::text, 'removed'::text, 'room_closed'::text]))),
+    constraint room_generations_closed_whole CHECK ((num_nulls(closed_at, close_reason, closed_version, peak_members) = ANY (ARRAY[0, 4])))
+);
+CREATE INDEX room_generations_by_closed_at ON leasehold.room_generations USING btree (closed_at) WHERE (closed_at IS NOT NULL);
+CREATE UNIQUE INDEX room_generations_one_open ON leasehold.room_generations USING btree (room_id) WHERE (closed_at IS NULL);
+comment on table leasehold.room_generations is
+    'One row per lifetime of a room; the columns of its end are null while it is open.';
+comment on column leasehold.room_generations.close_reason is
+    'How its last member ended.';
+comment on column leasehold.room_generations.closed_version is
+    'The version of the event that closed it.';
+
+create table leasehold.rooms (
+    room_id text collate "C" not null,
+    generation bigint not null,
+    version bigint not null,
+    opened_at timestamp with time zone not null,
+    next_expiry_at timestamp with time zone not null,
+    member_count integer not null,
+    peak_members integer not null,
+    constraint rooms_pkey PRIMARY KEY (room_id),
+    constraint rooms_generation_positive CHECK ((generation >= 1)),
+    constraint rooms_member_count_within_peak CHECK (((member_count >= 0) AND (member_count <= peak_members))),
+    constraint rooms_room_id_form CHECK (leasehold.is_id(room_id)),
+    constraint rooms_version_not_negative CHECK ((version >= 0))
+) with (fillfactor=70);
+comment on table leasehold.rooms is
+    'The rooms that exist: one row each, present exactly as long as the room has a member.';
+comment on column leasehold.rooms.generation is
+    'Which lifetime of the room this is; strictly increasing, also over purges.';
+comment on column leasehold.rooms.version is
+    'How many joins and ends this generation has seen; 0 only inside the transaction that opens it.';
+comment on column leasehold.rooms.next_expiry_at is
+    'A lower bound: no lease of the room ends before it. Lets a join skip looking for expired members.';
+comment on column leasehold.rooms.member_count is
+    'Persons with a row in members, whether or not their lease has ended since.';
+
+create table leasehold.schema_compatibility (
+    migration bigint not null,
+    serves_from bigint not null,
+    constraint schema_compatibility_pkey PRIMARY KEY (migration),
+    constraint schema_compatibility_not_newer CHECK (((serves_from >= 1) AND (serves_from <= migration)))
+);
+comment on table leasehold.schema_compatibility is
+    'Which older programs a migration works with: those that know the migration serves_from. Without a row: none.';
+
+create table leasehold.sweeps (
+    only_row boolean not null default true,
+    last_swept_at timestamp with time zone,
+    constraint sweeps_pkey PRIMARY KEY (only_row),
+    constraint sweeps_one_row CHECK (only_row)
+);
+comment on table leasehold.sweeps is
+    'One row: when a sweep last found nothing more to do. Its age is how late the history may be.';
+
+create view leasehold.live_members as
+ SELECT r.room_id,
+    r.generation,
+    m.user_id,
+    m.device_id,
+    m.epoch,
+    m.joined_at,
+    m.last_seen_at,
+    m.lease_ms,
+    m.lease_expires_at,
+    m.disconnected_at,
+    m.cursor,
+    m.metadata
+   FROM leasehold.rooms r
+     JOIN leasehold.members m ON m.room_id = r.room_id
+  WHERE NOT leasehold.lease_expired(m.lease_expires_at, clock_timestamp());
+comment on view leasehold.live_members is
+    'Who is here now: one row per session whose lease lives.';
+
+create view leasehold.room_lifetimes as
+ SELECT g.room_id,
+    g.generation,
+    g.opened_at,
+    COALESCE(g.closed_at, lapsed.closed_at) AS closed_at,
+    COALESCE(g.close_reason,
+        CASE
+            WHEN lapsed.closed_at IS NOT NULL THEN 'expired'::text
+            ELSE NULL::text
+        END) AS close_reason,
+    COALESCE(g.peak_members, r.peak_members) AS peak_members
+   FROM leasehold.room_generations g
+     LEFT JOIN leasehold.rooms r ON r.room_id = g.room_id AND r.generation = g.generation
+     LEFT JOIN LATERAL ( SELECT max(m.lease_expires_at) AS closed_at
+           FROM leasehold.members m
+          WHERE m.room_id = r.room_id
+         HAVING leasehold.lease_expired(max(m.lease_expires_at), clock_timestamp())) lapsed ON true;
+comment on view leasehold.room_lifetimes is
+    'One row per lifetime of a room; closed_at is null while a member lives.';
+
+create view leasehold.sessions as
+ SELECT j.room_id,
+    j.generation,
+    j.user_id,
+    j.device_id,
+    j.epoch,
+    j.occurred_at AS joined_at,
+    COALESCE(e.occurred_at, lapsed.lease_expires_at) AS ended_at,
+    COALESCE(e.reason,
+        CASE
+            WHEN lapsed.lease_expires_at IS NOT NULL THEN 'expired'::text
+            ELSE NULL::text
+        END) AS end_reason,
+    COALESCE(e.last_seen_at, m.last_seen_at) AS last_seen_at,
+    e.recorded_at AS end_recorded_at
+   FROM leasehold.membership_events j
+     LEFT JOIN leasehold.membership_events e ON e.room_id = j.room_id AND e.user_id = j.user_id AND e.epoch = j.epoch AND e.kind = 'ended'::text
+     LEFT JOIN leasehold.members m ON m.room_id = j.room_id AND m.user_id = j.user_id AND m.device_id = j.device_id AND m.epoch = j.epoch
+     LEFT JOIN LATERAL ( SELECT m.lease_expires_at
+          WHERE leasehold.lease_expired(m.lease_expires_at, clock_timestamp())) lapsed ON true
+  WHERE j.kind = 'joined'::text;
+comment on view leasehold.sessions is
+    'One row per epoch that was ever joined. A lease that has run out counts as ended, whether or not the sweep has recorded it (end_recorded_at).';
+
+CREATE OR REPLACE FUNCTION leasehold.census(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant),
+         person as (
+        select m.room_id,
+               bool_or(not leasehold.lease_expired(m.lease_expires_at, clock.instant)) as lives,
+               min(m.last_seen_at) as last_seen_at
+          from leasehold.members m
+         cross join clock
+         group by m.room_id, m.user_id
+    )
+    select count(distinct person.room_id) filter (where person.lives),
+           count(*) filter (where person.lives),
+           coalesce(extract(epoch from (select instant from clock) - min(person.last_seen_at)), 0)::double precision
+      from person
+$function$;
+comment on function leasehold.census(p_now timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision) is
+    'Live rooms and persons, and how long ago the longest unseen row was seen. Scans the members.';
+
+CREATE OR REPLACE FUNCTION leasehold.end_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_rows tid[];
+begin
+    -- In the order in which heartbeats lock them, so that neither waits for the other for ever.
+    select array_agg(l.ctid)
+      into v_rows
+      from (select m.ctid
+              from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+              join leasehold.members m
+                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+             order by m.room_id, m.user_id, m.device_id
+               for update of m) l;
+
+    with gone as (
+        delete from leasehold.members m
+         where m.ctid = any (v_rows)
+        returning m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
+                  case when p_reason = 'expired' then m.lease_expires_at else p_now end as occurred_at
+    ), numbered as (
+        select gone.*,
+               row_number() over (partition by room_id order by occurred_at, user_id, device_id) as step
+          from gone
+    ), person as (
+        -- A person is gone with the last device; this snapshot still shows what was deleted above.
+        select room_id,
+               count(*) as sessions,
+               count(*) = (select count(*)
+                             from leasehold.members m
+                            where m.room_id = gone.room_id and m.user_id = gone.user_id) as is_gone
+          from gone
+         group by room_id, user_id
+    ), room as (
+        update leasehold.rooms r
+           set version = r.version + t.sessions,
+               member_count = r.member_count - t.persons
+          from (select room_id, sum(sessions) as sessions, count(*) filter (where is_gone) as persons
+                  from person
+                 group by room_id) t
+         where r.room_id = t.room_id
+    )
+    -- By key, and not from the update above: this snapshot still shows the version before it.
+    insert into leasehold.membership_events
+           (room_id, generation, version, user_id, device_id, epoch,
+            kind, reason, occurred_at, recorded_at, last_seen_at)
+    select n.room_id, r.generation, r.version + n.step, n.user_id, n.device_id, n.epoch,
+           'ended', p_reason, n.occurred_at, p_now, n.last_seen_at
+      from numbered n
+      join leasehold.rooms r on r.room_id = n.room_id
+     order by n.room_id, n.step;
+end
+$function$;
+comment on function leasehold.end_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone) is
+    'Internal. Removes sessions and records their end. The caller holds their rooms'' locks and prunes afterwards.';
+
+CREATE OR REPLACE FUNCTION leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    select h.outcome
+      from leasehold.heartbeat_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], array[p_lease_ms],
+               array[false], array[null::jsonb], array[false], array[null::jsonb], p_now) h
+$function$;
+comment on function leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_lease_ms integer, p_now timestamp with time zone) is
+    'Renews one member''s lease, in the caller''s transaction. Outcomes as of heartbeat_members.';
+
+CREATE OR REPLACE FUNCTION leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_lease_ms integer[], p_set_cursor boolean[], p_cursors jsonb[], p_set_metadata boolean[], p_metadata jsonb[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(ord integer, outcome text)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+    v_now timestamptz;
+    v_rows tid[];
+    v_ords integer[];
+    v_repeats bigint;
+    v_renewed integer[];
+begin
+    -- A shorter lease lowers the room's next_expiry_at, which needs the room's lock, and rooms come first.
+    if array_remove(p_lease_ms, null) <> '{}' then
+        perform from leasehold.lock_rooms(array(
+            select q.room_id from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
+             where q.lease_ms is not null));
+    end if;
+
+    -- In one order, so that two batches cannot wait for each other. A locked row
+    -- does not move, so the update below finds it by its place.
+    select array_agg(l.ctid), array_agg(l.ord), count(*) - count(distinct l.ctid)
+      into v_rows, v_ords, v_repeats
+      from (select m.ctid, q.ord::integer as ord
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+                   with ordinality as q (room_id, user_id, device_id, epoch, ord)
+              join leasehold.members m
+                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+               and m.epoch = q.epoch
+             order by m.room_id, m.user_id, m.device_id
+               for no key update of m) l;
+    v_now := coalesce(p_now, clock_timestamp());
+
+    -- An UPDATE changes a row once: where a session asks twice, one request after the other.
+    if v_repeats > 0 then
+        for i in 1 .. cardinality(p_room_ids) loop
+            return query
+            select i, h.outcome
+              from leasehold.heartbeat_members(
+                       p_room_ids[i:i], p_user_ids[i:i], p_device_ids[i:i], p_epochs[i:i], p_lease_ms[i:i],
+                       p_set_cursor[i:i], p_cursors[i:i], p_set_metadata[i:i], p_metadata[i:i], v_now) h;
+        end loop;
+        return;
+    end if;
+
+    with renewed as (
+        update leasehold.members m
+           set last_seen_at = v_now,
+               lease_ms = coalesce(p_lease_ms[l.ord], m.lease_ms),
+               lease_expires_at = v_now + coalesce(p_lease_ms[l.ord], m.lease_ms) * interval '1 millisecond',
+               disconnected_at = null,
+               cursor = case when p_set_cursor[l.ord] then p_cursors[l.ord] else m.cursor end,
+               metadata = case when p_set_metadata[l.ord] then p_metadata[l.ord] else m.metadata end
+          from unnest(v_rows, v_ords) as l (ctid, ord)
+         where m.ctid = l.ctid
+           and not leasehold.lease_expired(m.lease_expires_at, v_now)
+        returning l.ord
+    )
+    select coalesce(array_agg(r.ord), '{}') into v_renewed from renewed r;
+
+    if array_remove(p_lease_ms, null) <> '{}' then
+        update leasehold.rooms r
+           set next_expiry_at = q.first_expiry_at
+          from (select q.room_id, v_now + min(q.lease_ms) * interval '1 millisecond' as first_expiry_at
+                  from unnest(p_room_ids, p_lease_ms) with ordinality as q (room_id, lease_ms, ord)
+                 where q.lease_ms is not null and q.ord = any (v_renewed)
+                 group by q.room_id) q
+         where r.room_id = q.room_id and r.next_expiry_at > q.first_expiry_at;
+    end if;
+
+    return query select o, 'renewed' from unnest(v_renewed) as o;
+    if cardinality(v_renewed) < cardinality(p_room_ids) then
+        return query
+        select q.ord::integer, leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch)
+          from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+               with ordinality as q (room_id, user_id, device_id, epoch, ord)
+         where q.ord <> all (v_renewed);
+    end if;
+end
+$function$;
+comment on function leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_lease_ms integer[], p_set_cursor boolean[], p_cursors jsonb[], p_set_metadata boolean[], p_metadata jsonb[], p_now timestamp with time zone) is
+    'Renews leases, one request per position of the arrays and in that order; a cursor or metadata changes where its flag is set. Outcomes: renewed, or as of stale_reason.';
+
+CREATE OR REPLACE FUNCTION leasehold.is_id(p_id text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (((char_length(p_id) >= 1) AND (char_length(p_id) <= 256)) AND (p_id !~ '[\u0001-\u001f\u007f-\u009f]'::text));
+comment on function leasehold.is_id(p_id text) is
+    'Whether a text can be a room, user or device id: 1 to 256 characters, no control characters.';
+
+CREATE OR REPLACE FUNCTION leasehold.join_member(p_room_id text, p_user_id text, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT 15000, p_metadata jsonb DEFAULT NULL::jsonb, p_cursor jsonb DEFAULT NULL::jsonb, p_if_present text DEFAULT 'replace'::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(outcome text, epoch bigint, generation bigint, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
+ LANGUAGE sql
+AS $function$
+    select j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
+      from leasehold.join_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_lease_ms],
+               array[p_metadata], array[p_cursor], array[p_if_present], p_now => p_now) j
+$function$;
+comment on function leasehold.join_member(p_room_id text, p_user_id text, p_device_id text, p_lease_ms integer, p_metadata jsonb, p_cursor jsonb, p_if_present text, p_now timestamp with time zone) is
+    'Joins one member, in the caller''s transaction. Outcomes as of join_members.';
+
+CREATE OR REPLACE FUNCTION leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_max_members integer DEFAULT NULL::integer, p_max_devices integer DEFAULT NULL::integer, p_max_rooms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(ord integer, outcome text, epoch bigint, generation bigint, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+    v_now timestamptz;
+    v_start integer := 1;
+    v_end integer := cardinality(p_room_ids);
+    v_again record;
+    v_no_room text[] := '{}';
+    v_unopened text[];
+begin
+    v_now := leasehold.open_rooms(p_room_ids, p_now);
+    -- The sessions to be replaced, in the order in which heartbeats lock them.
+    perform
+       from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
+       join leasehold.members m
+         on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+      order by m.room_id, m.user_id, m.device_id
+        for no key update of m;
+
+    for v_again in
+        select a.ord, a.previous
+          from (select q.ord::integer as ord,
+                       lag(q.ord::integer) over (partition by q.room_id, q.user_id order by q.ord) as previous
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
+                 union all
+                select v_end + 1, v_end) a
+         where a.previous is not null
+         order by a.ord
+    loop
+        continue when v_again.previous < v_start;
+        exit when v_start = 1 and v_again.ord > v_end;
+        return query
+        select v_start - 1 + j.ord, j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
+          from leasehold.join_members(
+                   p_room_ids[v_start:v_again.ord - 1], p_user_ids[v_start:v_again.ord - 1],
+                   p_device_ids[v_start:v_again.ord - 1], p_lease_ms[v_start:v_again.ord - 1],
+                   p_metadata[v_start:v_again.ord - 1], p_cursors[v_start:v_again.ord - 1],
+                   p_if_present[v_start:v_again.ord - 1],
+                   p_max_members, p_max_devices, p_max_rooms, v_now) j;
+        v_start := v_again.ord;
+    end loop;
+    if v_start > 1 then
+        return;
+    end if;
+
+    if p_max_rooms is not null then
+        select coalesce(array_agg(n.room_id), '{}')
+          into v_no_room
+          from (select q.room_id, row_number() over (order by min(q.ord)) as rank
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
+                  join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
+                 where not exists (select from leasehold.blocks b
+                                    where b.room_id = q.room_id and b.user_id = q.user_id
+                                      and b.blocked_until > v_now)
+                 group by q.room_id) n
+         where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
+    end if;
+
+    return query
+    with known as (
+        -- Every look-up is by key, so a batch costs what its requests cost.
+        select q.ord::integer as ord, q.room_id, q.user_id, q.device_id, q.if_present,
+               r.version, r.member_count,
+               case when r.version > 0 then r.generation
+                    else 1 + greatest(
+                        (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
+                        (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
+                        0)
+               end as generation,
+               1 + greatest(
+                   (select max(e.epoch) from leasehold.membership_events e
+                     where e.room_id = q.room_id and e.user_id = q.user_id),
+                   (select f.epoch from leasehold.epoch_floors f
+                     where f.room_id = q.room_id and f.user_id = q.user_id),
+                   0) as epoch,
+               s.sessions, s.arrival, s.held_epoch, s.held_last_seen_at,
+               case when exists (select from leasehold.blocks b
+                                  where b.room_id = q.room_id and b.user_id = q.user_id
+                                    and b.blocked_until > v_now) then 'blocked'
+                    when q.room_id = any (v_no_room) then 'too_many_rooms'
+                    when q.if_present = 'reject' and s.sessions > 0 then 'already_present'
+                    when s.held_epoch is null and s.sessions >= p_max_devices then 'too_many_devices'
+               end as refusal
+          from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present)
+               with ordinality as q (room_id, user_id, device_id, if_present, ord)
+          join leasehold.rooms r on r.room_id = q.room_id
+         cross join lateral (
+               select count(*) as sessions,
+                      min(m.arrival) as arrival,
+                      min(m.epoch) filter (where m.device_id = q.device_id) as held_epoch,
+                      min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
+                 from leasehold.members m
+                where m.room_id = q.room_id and m.user_id = q.user_id) s
+    ), decided as (
+        -- New persons take the free seats in the order in which they ask.
+        select k.*,
+               coalesce(k.refusal,
+                        case when k.sessions = 0
+                                  and k.member_count
+                                      + count(*) filter (where k.sessions = 0 and k.refusal is null)
+                                            over (partition by k.room_id order by k.ord)
+                                      > p_max_members then 'room_full' end,
+                        'joined') as decision
+          from known k
+    ), placed as (
+        -- The end of the replaced session comes right before the join that replaces it.
+        select d.*,
+               v_now + p_lease_ms[d.ord] * interval '1 millisecond' as lease_expires_at,
+               d.version + count(*) over in_order + count(d.held_epoch) over in_order as joined_version
+          from decided d
+         where d.decision = 'joined'
+        window in_order as (partition by d.room_id order by d.ord)
+    ), events as (
+        insert into leasehold.membership_events
+               (room_id, generation, version, user_id, device_id, epoch,
+                kind, reason, occurred_at, recorded_at, last_seen_at)
+        select p.room_id, p.generation, p.joined_version - 1, p.user_id, p.device_id, p.held_epoch,
+               'ended', 'superseded', v_now, v_now, p.held_last_seen_at
+          from placed p
+         where p.held_epoch is not null
+        union all
+        select p.room_id, p.generation, p.joined_version, p.user_id, p.device_id, p.epoch,
+               'joined', null, v_now, v_now, null
+          from placed p
+         order by 1, 3
+    ), arrivals as (
+        insert into leasehold.members
+               (room_id, user_id, device_id, epoch, arrival,
+                joined_at, last_seen_at, lease_expires_at, lease_ms, cursor, metadata)
+        select p.room_id, p.user_id, p.device_id, p.epoch, coalesce(p.arrival, p.joined_version),
+               v_now, v_now, p.lease_expires_at, p_lease_ms[p.ord], p_cursors[p.ord], p_metadata[p.ord]
+          from placed p
+         where p.held_epoch is null
+    ), returns as (
+        update leasehold.members m
+           set epoch = p.epoch,
+               joined_at = v_now,
+               last_seen_at = v_now,
+               lease_expires_at = p.lease_expires_at,
+               disconnected_at = null,
+               lease_ms = p_lease_ms[p.ord],
+               cursor = p_cursors[p.ord],
+               metadata = p_metadata[p.ord]
+          from placed p
+         where p.held_epoch is not null
+           and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id
+    ), change as (
+        select p.room_id, p.generation, p.version = 0 as opens,
+               max(p.joined_version) as version,
+               (count(*) filter (where p.sessions = 0))::integer as arrived,
+               min(p.lease_expires_at) as first_expiry_at
+          from placed p
+         group by p.room_id, p.generation, p.version
+    ), rooms as (
+        update leasehold.rooms r
+           set generation = c.generation,
+               version = c.version,
+               opened_at = case when c.opens then v_now else r.opened_at end,
+               next_expiry_at = least(r.next_expiry_at, c.first_expiry_at),
+               member_count = r.member_count + c.arrived,
+               peak_members = greatest(r.peak_members, r.member_count + c.arrived)
+          from change c
+         where r.room_id = c.room_id
+    ), generations as (
+        insert into leasehold.room_generations (room_id, generation, opened_at)
+        select c.room_id, c.generation, v_now from change c where c.opens
+    )
+    select p.ord, p.decision, p.epoch, p.generation, p.lease_expires_at, v_now
+      from placed p
+    union all
+    select d.ord, d.decision, null, null, null, v_now
+      from decided d
+     where d.decision <> 'joined';
+
+    -- A room in which every request was refused was never opened.
+    select array_agg(room_id)
+      into v_unopened
+      from leasehold.rooms
+     where room_id = any (p_room_ids) and version = 0;
+    if v_unopened is not null then
+        perform leasehold.prune_locked(v_unopened, v_now);
+    end if;
+end
+$function$;
+comment on function leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_max_members integer, p_max_devices integer, p_max_rooms integer, p_now timestamp with time zone) is
+    'Joins members, one per position of the arrays and in that order. Outcomes: joined, already_present, blocked, room_full, too_many_devices, too_many_rooms; only joined has an epoch.';
+
+CREATE OR REPLACE FUNCTION leasehold.lease_expired(p_lease_expires_at timestamp with time zone, p_at timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (p_at > p_lease_expires_at);
+comment on function leasehold.lease_expired(p_lease_expires_at timestamp with time zone, p_at timestamp with time zone) is
+    'The one lease predicate: at its end the member still lives, strictly past it it is gone.';
+
+CREATE OR REPLACE FUNCTION leasehold.leave_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    select l.outcome
+      from leasehold.leave_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], p_now) l
+$function$;
+comment on function leasehold.leave_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_now timestamp with time zone) is
+    'Ends one member''s session, in the caller''s transaction. Outcomes as of leave_members.';
+
+CREATE OR REPLACE FUNCTION leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(ord integer, outcome text)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+    v_held record;
+    v_left integer[];
+    v_rooms text[];
+    v_users text[];
+    v_devices text[];
+begin
+    v_held := leasehold.lock_rooms(p_room_ids, p_now);
+    perform leasehold.prune_due(v_held.locked, v_held.instant);
+
+    select array_agg(l.ord), array_agg(l.room_id), array_agg(l.user_id), array_agg(l.device_id)
+      into v_left, v_rooms, v_users, v_devices
+      from (select min(q.ord)::integer as ord, q.room_id, q.user_id, q.device_id
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+                   with ordinality as q (room_id, user_id, device_id, epoch, ord)
+              join leasehold.members m
+                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+               and m.epoch = q.epoch
+             where q.room_id = any (v_held.locked)
+             group by q.room_id, q.user_id, q.device_id) l;
+    if v_left is not null then
+        perform leasehold.end_members(v_rooms, v_users, v_devices, 'left', v_held.instant);
+        perform leasehold.prune_due(v_held.locked, v_held.instant);
+    end if;
+
+    return query
+    select q.ord::integer,
+           case when q.ord = any (v_left) then 'left'
+                else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
+      from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+           with ordinality as q (room_id, user_id, device_id, epoch, ord);
+end
+$function$;
+comment on function leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone) is
+    'Ends sessions whose epoch is current, one request per position of the arrays. Outcomes: left, or as of stale_reason.';
+
+CREATE OR REPLACE FUNCTION leasehold.lock_rooms(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT locked text[], OUT instant timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+begin
+    select array_agg(r.room_id)
+      into locked
+      from (select room_id
+              from leasehold.rooms
+             where room_id = any (p_room_ids)
+             order by room_id
+               for update) r;
+    locked := coalesce(locked, '{}');
+    instant := coalesce(p_now, clock_timestamp());
+end
+$function$;
+comment on function leasehold.lock_rooms(p_room_ids text[], p_now timestamp with time zone, OUT locked text[], OUT instant timestamp with time zone) is
+    'Internal. Locks the rooms that exist, in order of id, then reads the clock. Only what it returns is locked.';
+
+CREATE OR REPLACE FUNCTION leasehold.open_rooms(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz;
+begin
+    loop
+        -- A conflict locks the existing row, although the update never happens.
+        insert into leasehold.rooms as r
+               (room_id, generation, version, opened_at, next_expiry_at, member_count, peak_members)
+        select distinct id collate "C" as id, 1, 0, '-infinity'::timestamptz, 'infinity'::timestamptz, 0, 0
+          from unnest(p_room_ids) as id
+         order by id
+            on conflict (room_id) do update set version = r.version where false;
+        exit when v_now is not null;
+
+        v_now := coalesce(p_now, clock_timestamp());
+        -- Pruning may have deleted a room: it is opened again, under the lock that is still held.
+        exit when not leasehold.prune_due(p_room_ids, v_now);
+    end loop;
+    return v_now;
+end
+$function$;
+comment on function leasehold.open_rooms(p_room_ids text[], p_now timestamp with time zone) is
+    'Internal. Locks the rooms in order of id, those that do not exist as well (version 0), reads the clock and prunes what is due.';
+
+CREATE OR REPLACE FUNCTION leasehold.prune_due(p_locked text[], p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_due text[];
+begin
+    select array_agg(room_id)
+      into v_due
+      from leasehold.rooms
+     where room_id = any (p_locked)
+       and version > 0
+       and (member_count = 0 or leasehold.lease_expired(next_expiry_at, p_now));
+    if v_due is null then
+        return false;
+    end if;
+    perform leasehold.prune_locked(v_due, p_now);
+    return true;
+end
+$function$;
+comment on function leasehold.prune_due(p_locked text[], p_now timestamp with time zone) is
+    'Internal. Prunes those of the locked rooms that are empty or may hold an expired member; says whether there were any.';
+
+CREATE OR REPLACE FUNCTION leasehold.prune_locked(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_rooms text[];
+    v_users text[];
+    v_devices text[];
+begin
+    -- A heartbeat under way holds its row: wait for it, then judge the lease that it left.
+    select array_agg(e.room_id), array_agg(e.user_id), array_agg(e.device_id)
+      into v_rooms, v_users, v_devices
+      from (select room_id, user_id, device_id
+              from leasehold.members
+             where room_id = any (p_room_ids)
+               and leasehold.lease_expired(lease_expires_at, p_now)
+             order by room_id, user_id, device_id
+               for update) e;
+    members_expired := coalesce(cardinality(v_rooms), 0);
+    if members_expired > 0 then
+        perform leasehold.end_members(v_rooms, v_users, v_devices, 'expired', p_now);
+    end if;
+
+    -- Starts after the room's lock was granted, so it sees every member who joined before.
+    with closed as (
+        delete from leasehold.rooms r
+         where r.room_id = any (p_room_ids)
+           and not exists (select from leasehold.members m where m.room_id = r.room_id)
+        returning r.room_id, r.generation, r.version, r.peak_members
+    )
+    update leasehold.room_generations g
+       set closed_at = e.occurred_at,
+           close_reason = e.reason,
+           closed_version = e.version,
+           peak_members = c.peak_members
+      from closed c
+      join leasehold.membership_events e
+        on e.room_id = c.room_id and e.generation = c.generation and e.version = c.version
+     where g.room_id = c.room_id and g.generation = c.generation;
+    get diagnostics rooms_closed = row_count;
+
+    update leasehold.rooms r
+       set next_expiry_at = (select min(m.lease_expires_at)
+                               from leasehold.members m
+                              where m.room_id = r.room_id)
+     where r.room_id = any (p_room_ids);
+end
+$function$;
+comment on function leasehold.prune_locked(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer) is
+    'Internal. The only place that removes for expiry and the only one that deletes a room. The caller holds the rooms'' locks.';
+
+CREATE OR REPLACE FUNCTION leasehold.prune_rooms(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_held record;
+begin
+    v_held := leasehold.lock_rooms(p_room_ids, p_now);
+    select p.members_expired, p.rooms_closed
+      into members_expired, rooms_closed
+      from leasehold.prune_locked(v_held.locked, v_held.instant) p;
+end
+$function$;
+comment on function leasehold.prune_rooms(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer) is
+    'Removes the expired members of these rooms, and the rooms that this leaves empty.';
+
+CREATE OR REPLACE FUNCTION leasehold.room_members(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(room_id text, as_of timestamp with time zone, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_ms integer, lease_expires_at timestamp with time zone, disconnected_at timestamp with time zone, cursor jsonb, metadata jsonb, expired boolean)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Materialized, so that every row is judged at the same instant.
+    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant)
+    select q.room_id, clock.instant, r.generation, r.version, r.opened_at,
+           m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at,
+           m.lease_ms, m.lease_expires_at, m.disconnected_at, m.cursor, m.metadata,
+           leasehold.lease_expired(m.lease_expires_at, clock.instant)
+      from (select distinct unnest(p_room_ids) as room_id) q
+     cross join clock
+      left join leasehold.rooms r on r.room_id = q.room_id
+      left join leasehold.members m on m.room_id = r.room_id
+$function$;
+comment on function leasehold.room_members(p_room_ids text[], p_now timestamp with time zone) is
+    'The rows of these rooms, expired ones marked: where there is one, prune_rooms and read again before answering. A room that does not exist is one row with a null generation.';
+
+CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- 'ended' sorts before 'joined': the end if there is one. A session that
+    -- has none and could not be renewed has outlived its lease.
+    select coalesce((
+        select case when e.device_id <> p_device_id then 'unknown_session'
+                    when e.kind = 'ended' then e.reason
+                    else 'expired' end
+          from leasehold.membership_events e
+         where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
+         order by e.kind
+         limit 1), 'unknown_session')
+$function$;
+comment on function leasehold.stale_reason(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint) is
+    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session.';
+
+CREATE OR REPLACE FUNCTION leasehold.sweep(p_max_members integer DEFAULT 1000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_rooms text[];
+    v_locked text[];
+    v_seen integer;
+begin
+    members_expired := 0;
+    rooms_closed := 0;
+    finished := false;
+    -- Held to the end of the transaction; the two numbers spell "leasehold sweep" for this project alone.
+    ran := pg_try_advisory_xact_lock(hashtext('leasehold'), hashtext('sweep'));
+    if not ran then
+        return;
+    end if;
+
+    select array_agg(distinct due.room_id), count(*)
+      into v_rooms, v_seen
+      from (select m.room_id
+              from leasehold.members m
+             where leasehold.lease_expired(m.lease_expires_at, v_now)
+             limit p_max_members) due;
+
+    if v_rooms is not null then
+        -- A room that somebody is changing is pruned by them, or by the next sweep.
+        select array_agg(r.room_id)
+          into v_locked
+          from (select room_id
+                  from leasehold.rooms
+                 where room_id = any (v_rooms)
+                 order by room_id
+                   for update skip locked) r;
+        if v_locked is not null then
+            select p.members_expired, p.rooms_closed
+              into members_expired, rooms_closed
+              from leasehold.prune_locked(v_locked, coalesce(p_now, clock_timestamp())) p;
+        end if;
+    end if;
+
+    finished := v_seen < p_max_members;
+    if finished then
+        update leasehold.sweeps set last_swept_at = v_now;
+    end if;
+end
+$function$;
+comment on function leasehold.sweep(p_max_members integer, p_now timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean) is
+    'One batch of the expiry job: finds up to p_max_members expired members and prunes their rooms. Call it again until finished; ran is false where another sweep is under way.';
+
+CREATE OR REPLACE FUNCTION leasehold.update_member(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    select h.outcome
+      from leasehold.heartbeat_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], array[null::integer],
+               array[true], array[p_cursor], array[false], array[null::jsonb], p_now) h
+$function$;
+comment on function leasehold.update_member(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text, p_now timestamp with time zone) is
+    'Sets one member''s cursor, which counts as a heartbeat. Outcomes as of heartbeat_members.';
+
+CREATE OR REPLACE FUNCTION leasehold.verify()
+ RETURNS TABLE(invariant integer, room_id text, user_id text, detail text)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- 1. One logical member per room and user; each device's row is its newest session.
+    select 1, m.room_id, m.user_id,
+           format('device %L holds epoch %s, but epoch %s was joined later on it', m.device_id, m.epoch, max(e.epoch))
+      from leasehold.members m
+      join leasehold.membership_events e
+        on e.room_id = m.room_id and e.user_id = m.user_id and e.device_id = m.device_id
+       and e.kind = 'joined' and e.epoch > m.epoch
+     group by m.room_id, m.user_id, m.device_id, m.epoch
+    union all
+    select 1, m.room_id, m.user_id, format('epoch %s is held by %s devices', m.epoch, count(*))
+      from leasehold.members m
+     group by m.room_id, m.user_id, m.epoch
+    having count(*) > 1
+    union all
+    select 1, m.room_id, m.user_id, format('the devices of one person have %s places in the list', count(distinct m.arrival))
+      from leasehold.members m
+     group by m.room_id, m.user_id
+    having count(distinct m.arrival) > 1
+
+    -- 2. Epochs strictly increase in the order of the room's life, and stay above what was purged.
+    union all
+    select 2, e.room_id, e.user_id, format('epoch %s was joined after epoch %s', e.epoch, e.before)
+      from (select e.room_id, e.user_id, e.epoch,
+                   lag(e.epoch) over (partition by e.room_id, e.user_id order by e.generation, e.version) as before
+              from leasehold.membership_events e
+             where e.kind = 'joined') e
+     where e.epoch <= e.before
+    union all
+    select 2, m.room_id, m.user_id, format('epoch %s is not above the purged epoch %s', m.epoch, f.epoch)
+      from leasehold.members m
+      join leasehold.epoch_floors f on f.room_id = m.room_id and f.user_id = m.user_id
+     where m.epoch <= f.epoch
+
+    -- 5. A room's row exists only with members, and its figures are theirs.
+    union all
+    select 5, r.room_id, null,
+           format('member_count is %s, but %s persons have a row', r.member_count, count(distinct m.user_id))
+      from leasehold.rooms r
+      left join leasehold.members m on m.room_id = r.room_id
+     group by r.room_id
+    having count(distinct m.user_id) <> r.member_count or r.member_count = 0
+    union all
+    select 5, r.room_id, null,
+           format('next_expiry_at is %s, but a lease ends at %s', r.next_expiry_at, min(m.lease_expires_at))
+      from leasehold.rooms r
+      join leasehold.members m on m.room_id = r.room_id
+     group by r.room_id
+    having min(m.lease_expires_at) < r.next_expiry_at
+
+    -- 6. Generations strictly increase; a room is its newest generation, open; any other is closed.
+    union all
+    select 6, r.room_id, null, format('generation %s of the room is not its open lifetime', r.generation)
+      from leasehold.rooms r
+     where not exists (select from leasehold.room_generations g
+                        where g.room_id = r.room_id and g.generation = r.generation
+                          and g.closed_at is null and g.opened_at = r.opened_at)
+        or exists (select from leasehold.room_generations g
+                    where g.room_id = r.room_id and g.generation > r.generation)
+        or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id)
+    union all
+    select 6, g.room_id, null, format('generation %s is open, but the room is not there', g.generation)
+      from leasehold.room_generations g
+     where g.closed_at is null
+       and not exists (select from leasehold.rooms r
+                        where r.room_id = g.room_id and r.generation = g.generation)
+    union all
+    select 6, e.room_id, e.user_id, format('epoch %s ended in generation %s, not in the %s it joined', e.epoch, e.generation, j.generation)
+      from leasehold.membership_events e
+      join leasehold.membership_events j
+        on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
+     where e.kind = 'ended' and e.generation <> j.generation
+
+    -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
+    union all
+    select 7, coalesce(e.room_id, g.room_id), null,
+           format('generation %s should have events 1 to %s, but has %s up to %s',
+                  coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version)
+      from (select e.room_id, e.generation, count(*) as events, max(e.version) as version
+              from leasehold.membership_events e
+             group by e.room_id, e.generation) e
+      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version
+                   from leasehold.room_generations g
+                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation) g
+        on g.room_id = e.room_id and g.generation = e.generation
+     where e.events is distinct from g.version or e.version is distinct from g.version
+    union all
+    select 7, coalesce(j.room_id, m.room_id), coalesce(j.user_id, m.user_id),
+           format('epoch %s is %s', coalesce(j.epoch, m.epoch),
+                  case when j.room_id is null then 'a member without a join in the history'
+                       else 'joined and not ended in the history, but no member' end)
+      from (select e.room_id, e.user_id, e.device_id, e.epoch
+              from leasehold.membership_events e
+             group by e.room_id, e.user_id, e.device_id, e.epoch
+            having count(*) filter (where e.kind = 'ended') = 0) j
+      full join leasehold.members m
+        on m.room_id = j.room_id and m.user_id = j.user_id
+       and m.device_id = j.device_id and m.epoch = j.epoch
+     where j.room_id is null or m.room_id is null
+    union all
+    select 7, e.room_id, e.user_id, format('epoch %s ended on device %L without having joined on it', e.epoch, e.device_id)
+      from leasehold.membership_events e
+     where e.kind = 'ended'
+       and not exists (select from leasehold.membership_events j
+                        where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
+                          and j.kind = 'joined' and j.device_id = e.device_id)
+$function$;
+comment on function leasehold.verify() is
+    'Violations of the invariants 1, 2, 5, 6 and 7 of the design; none where all is well.';

@@ -4,7 +4,7 @@ import { run, sleep } from "./children.mjs";
 import { remove, temporaryDirectory } from "./temporary.mjs";
 
 /** pgbench's clock runs while its clients connect, though its rate leaves that out. */
-const CONNECTING_SECONDS = 1;
+const connectingSeconds = (clients) => Math.max(1, clients / 50);
 
 function number(output, pattern) {
   const match = output.match(pattern);
@@ -13,8 +13,8 @@ function number(output, pattern) {
 }
 
 /** CPU seconds that the cluster uses in a second, sampled from when the clients have connected until shortly before the end. */
-async function cpuPerSecond(cluster, seconds) {
-  await sleep(CONNECTING_SECONDS * 1_000);
+async function cpuPerSecond(cluster, clients, seconds) {
+  await sleep(connectingSeconds(clients) * 1_000);
   const [began, before] = [performance.now(), cluster.cpu()];
   await sleep(seconds * 1_000 - 200);
   return ((cluster.cpu() - before) * 1_000) / (performance.now() - began);
@@ -27,13 +27,13 @@ export async function pgbench(cluster, { database, script, clients, seconds, tra
     const file = join(directory, "script.sql");
     writeFileSync(file, script);
     const timed = transactions === undefined;
-    const length = timed ? ["-T", String(seconds + CONNECTING_SECONDS)] : ["-t", String(Math.ceil(transactions / clients))];
+    const length = timed ? ["-T", String(Math.ceil(seconds + connectingSeconds(clients)))] : ["-t", String(Math.ceil(transactions / clients))];
     const running = run(
       join(cluster.bin, "pgbench"),
       ["-n", "-M", "prepared", "-c", String(clients), "-j", "2", ...length, "-f", file, ...cluster.connectionArguments(database)],
       { env: { ...process.env, PGOPTIONS: "-c synchronous_commit=off" } },
     );
-    const [{ stdout }, cpuUsPerSecond] = await Promise.all([running, timed ? cpuPerSecond(cluster, seconds) : null]);
+    const [{ stdout }, cpuUsPerSecond] = await Promise.all([running, timed ? cpuPerSecond(cluster, clients, seconds) : null]);
     if (/number of failed transactions: [1-9]/.test(stdout)) throw new Error(`pgbench had failed transactions:\n${stdout}`);
     const perSecond = number(stdout, /tps = ([\d.]+)/);
     return { perSecond, databaseCpuUs: timed ? cpuUsPerSecond / perSecond : null };

@@ -12,7 +12,7 @@ use rand::rngs::ThreadRng;
 use super::support::{Database, beat, join_on, leave, room};
 
 const TASKS: usize = 8;
-const LASTS: Duration = Duration::from_secs(4);
+const LASTS: Duration = Duration::from_secs(3);
 
 type Who = (&'static str, &'static str, &'static str);
 
@@ -99,7 +99,7 @@ async fn one_of_the_crowd(store: Store, epochs: Epochs) -> Result<(usize, usize)
                     joined += 1;
                 }
             }
-            3..7 => {
+            2..7 => {
                 renewed += store
                     .heartbeat(&beats(&epochs))
                     .await?

@@ -20,6 +20,6 @@ mod races;
 mod rolling_deployment;
 mod schema;
 mod sequences;
+mod structure;
 mod sweep;
 mod verify;
-mod structure;

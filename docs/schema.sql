@@ -318,20 +318,27 @@ AS $function$
 #variable_conflict use_column
 declare
     v_now timestamptz;
+    v_locked text[];
     v_rows tid[];
     v_ords integer[];
     v_repeats bigint;
+    v_repeated record;
+    v_last_rows tid[];
+    v_last_ords integer[];
     v_renewed integer[];
 begin
     -- A shorter lease lowers the room's next_expiry_at, which needs the room's lock, and rooms come first.
     if array_remove(p_lease_ms, null) <> '{}' then
-        perform from leasehold.lock_rooms(array(
-            select q.room_id from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
-             where q.lease_ms is not null));
+        select h.locked
+          into v_locked
+          from leasehold.lock_rooms(array(
+                   select q.room_id from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
+                    where q.lease_ms is not null)) h;
     end if;
 
     -- In one order, so that two batches cannot wait for each other. A locked row
-    -- does not move, so the update below finds it by its place.
+    -- does not move, so the update below finds it by its place. A room that was
+    -- opened anew during the wait is not locked, and ended the sessions meant here.
     select array_agg(l.ctid), array_agg(l.ord), count(*) - count(distinct l.ctid)
       into v_rows, v_ords, v_repeats
       from (select m.ctid, q.ord::integer as ord
@@ -340,20 +347,38 @@ begin
               join leasehold.members m
                 on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
                and m.epoch = q.epoch
+             where v_locked is null or p_lease_ms[q.ord] is null or q.room_id = any (v_locked)
              order by m.room_id, m.user_id, m.device_id
                for no key update of m) l;
     v_now := coalesce(p_now, clock_timestamp());
 
-    -- An UPDATE changes a row once: where a session asks twice, one request after the other.
+    -- An UPDATE changes a row once: the last request of a session speaks for the earlier ones.
+    v_last_rows := v_rows;
+    v_last_ords := v_ords;
     if v_repeats > 0 then
-        for i in 1 .. cardinality(p_room_ids) loop
-            return query
-            select i, h.outcome
-              from leasehold.heartbeat_members(
-                       p_room_ids[i:i], p_user_ids[i:i], p_device_ids[i:i], p_epochs[i:i], p_lease_ms[i:i],
-                       p_set_cursor[i:i], p_cursors[i:i], p_set_metadata[i:i], p_metadata[i:i], v_now) h;
+        for v_repeated in
+            select l.ord, l.previous
+              from (select r.ord, lag(r.ord) over (partition by r.ctid order by r.ord) as previous
+                      from unnest(v_rows, v_ords) as r (ctid, ord)) l
+             where l.previous is not null
+             order by l.ord
+        loop
+            p_lease_ms[v_repeated.ord] :=
+                coalesce(p_lease_ms[v_repeated.ord], p_lease_ms[v_repeated.previous]);
+            if p_set_cursor[v_repeated.previous] and not p_set_cursor[v_repeated.ord] then
+                p_set_cursor[v_repeated.ord] := true;
+                p_cursors[v_repeated.ord] := p_cursors[v_repeated.previous];
+            end if;
+            if p_set_metadata[v_repeated.previous] and not p_set_metadata[v_repeated.ord] then
+                p_set_metadata[v_repeated.ord] := true;
+                p_metadata[v_repeated.ord] := p_metadata[v_repeated.previous];
+            end if;
         end loop;
-        return;
+        select array_agg(l.ctid), array_agg(l.ord)
+          into v_last_rows, v_last_ords
+          from (select r.ctid, max(r.ord) as ord
+                  from unnest(v_rows, v_ords) as r (ctid, ord)
+                 group by r.ctid) l;
     end if;
 
     with renewed as (
@@ -364,12 +389,19 @@ begin
                disconnected_at = null,
                cursor = case when p_set_cursor[l.ord] then p_cursors[l.ord] else m.cursor end,
                metadata = case when p_set_metadata[l.ord] then p_metadata[l.ord] else m.metadata end
-          from unnest(v_rows, v_ords) as l (ctid, ord)
+          from unnest(v_last_rows, v_last_ords) as l (ctid, ord)
          where m.ctid = l.ctid
            and not leasehold.lease_expired(m.lease_expires_at, v_now)
         returning l.ord
     )
     select coalesce(array_agg(r.ord), '{}') into v_renewed from renewed r;
+    if v_repeats > 0 then
+        select coalesce(array_agg(e.ord), '{}')
+          into v_renewed
+          from unnest(v_rows, v_ords) as e (ctid, ord)
+          join unnest(v_last_rows, v_last_ords) as l (ctid, ord) on l.ctid = e.ctid
+         where l.ord = any (v_renewed);
+    end if;
 
     if array_remove(p_lease_ms, null) <> '{}' then
         update leasehold.rooms r
@@ -427,14 +459,7 @@ declare
     v_no_room text[] := '{}';
     v_unopened text[];
 begin
-    v_now := leasehold.open_rooms(p_room_ids, p_now);
-    -- The sessions to be replaced, in the order in which heartbeats lock them.
-    perform
-       from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
-       join leasehold.members m
-         on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
-      order by m.room_id, m.user_id, m.device_id
-        for no key update of m;
+    v_now := leasehold.open_rooms(p_room_ids, p_user_ids, p_device_ids, p_now);
 
     for v_again in
         select a.ord, a.previous
@@ -636,6 +661,7 @@ declare
     v_devices text[];
 begin
     v_held := leasehold.lock_rooms(p_room_ids, p_now);
+    perform leasehold.lock_members(p_room_ids, p_user_ids, p_device_ids, v_held.instant);
     perform leasehold.prune_due(v_held.locked, v_held.instant);
 
     select array_agg(l.ord), array_agg(l.room_id), array_agg(l.user_id), array_agg(l.device_id)
@@ -664,6 +690,36 @@ $function$;
 comment on function leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone) is
     'Ends sessions whose epoch is current, one request per position of the arrays. Outcomes: left, or as of stale_reason.';
 
+CREATE OR REPLACE FUNCTION leasehold.lock_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_due text[];
+begin
+    select array_agg(room_id)
+      into v_due
+      from leasehold.rooms
+     where room_id = any (p_room_ids)
+       and leasehold.lease_expired(next_expiry_at, p_now);
+    -- All at once: two passes, each in order, could still meet a heartbeat that waits in between.
+    perform
+       from (select q.room_id, q.user_id, q.device_id
+               from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
+              union
+             select e.room_id, e.user_id, e.device_id
+               from leasehold.members e
+              where e.room_id = any (v_due)
+                and leasehold.lease_expired(e.lease_expires_at, p_now)) k
+       join leasehold.members m
+         on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+      order by m.room_id, m.user_id, m.device_id
+        for update of m;
+end
+$function$;
+comment on function leasehold.lock_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone) is
+    'Internal. Locks these sessions and the expired ones of their rooms, in the order in which heartbeats lock them. The caller holds the rooms'' locks.';
+
 CREATE OR REPLACE FUNCTION leasehold.lock_rooms(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT locked text[], OUT instant timestamp with time zone)
  RETURNS record
  LANGUAGE plpgsql
@@ -675,7 +731,7 @@ begin
               from leasehold.rooms
              where room_id = any (p_room_ids)
              order by room_id
-               for update) r;
+               for no key update) r;
     locked := coalesce(locked, '{}');
     instant := coalesce(p_now, clock_timestamp());
 end
@@ -683,7 +739,7 @@ $function$;
 comment on function leasehold.lock_rooms(p_room_ids text[], p_now timestamp with time zone, OUT locked text[], OUT instant timestamp with time zone) is
     'Internal. Locks the rooms that exist, in order of id, then reads the clock. Only what it returns is locked.';
 
-CREATE OR REPLACE FUNCTION leasehold.open_rooms(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.open_rooms(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
 AS $function$
@@ -701,14 +757,15 @@ begin
         exit when v_now is not null;
 
         v_now := coalesce(p_now, clock_timestamp());
+        perform leasehold.lock_members(p_room_ids, p_user_ids, p_device_ids, v_now);
         -- Pruning may have deleted a room: it is opened again, under the lock that is still held.
         exit when not leasehold.prune_due(p_room_ids, v_now);
     end loop;
     return v_now;
 end
 $function$;
-comment on function leasehold.open_rooms(p_room_ids text[], p_now timestamp with time zone) is
-    'Internal. Locks the rooms in order of id, those that do not exist as well (version 0), reads the clock and prunes what is due.';
+comment on function leasehold.open_rooms(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone) is
+    'Internal. Locks the rooms in order of id, those that do not exist as well (version 0), reads the clock, locks the sessions to be replaced and prunes what is due.';
 
 CREATE OR REPLACE FUNCTION leasehold.prune_due(p_locked text[], p_now timestamp with time zone)
  RETURNS boolean
@@ -845,7 +902,6 @@ AS $function$
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_rooms text[];
-    v_locked text[];
     v_seen integer;
 begin
     members_expired := 0;
@@ -857,27 +913,19 @@ begin
         return;
     end if;
 
+    -- A room that somebody is changing is pruned by them, or by the next sweep: it does not hold up the others.
     select array_agg(distinct due.room_id), count(*)
       into v_rooms, v_seen
-      from (select m.room_id
+      from (select r.room_id
               from leasehold.members m
+              join leasehold.rooms r on r.room_id = m.room_id
              where leasehold.lease_expired(m.lease_expires_at, v_now)
-             limit p_max_members) due;
-
+             limit p_max_members
+               for no key update of r skip locked) due;
     if v_rooms is not null then
-        -- A room that somebody is changing is pruned by them, or by the next sweep.
-        select array_agg(r.room_id)
-          into v_locked
-          from (select room_id
-                  from leasehold.rooms
-                 where room_id = any (v_rooms)
-                 order by room_id
-                   for update skip locked) r;
-        if v_locked is not null then
-            select p.members_expired, p.rooms_closed
-              into members_expired, rooms_closed
-              from leasehold.prune_locked(v_locked, coalesce(p_now, clock_timestamp())) p;
-        end if;
+        select p.members_expired, p.rooms_closed
+          into members_expired, rooms_closed
+          from leasehold.prune_locked(v_rooms, coalesce(p_now, clock_timestamp())) p;
     end if;
 
     finished := v_seen < p_max_members;
@@ -977,6 +1025,13 @@ AS $function$
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation <> j.generation
+    union all
+    select 6, m.room_id, m.user_id, format('epoch %s joined generation %s, but the room is generation %s', m.epoch, j.generation, r.generation)
+      from leasehold.members m
+      join leasehold.rooms r on r.room_id = m.room_id
+      join leasehold.membership_events j
+        on j.room_id = m.room_id and j.user_id = m.user_id and j.epoch = m.epoch and j.kind = 'joined'
+     where j.generation <> r.generation
 
     -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
     union all
@@ -1011,6 +1066,12 @@ AS $function$
        and not exists (select from leasehold.membership_events j
                         where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
                           and j.kind = 'joined' and j.device_id = e.device_id)
+    union all
+    select 7, e.room_id, e.user_id, format('epoch %s ended at version %s, before it joined at version %s', e.epoch, e.version, j.version)
+      from leasehold.membership_events e
+      join leasehold.membership_events j
+        on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
+     where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
 $function$;
 comment on function leasehold.verify() is
     'Violations of the invariants 1, 2, 5, 6 and 7 of the design; none where all is well.';

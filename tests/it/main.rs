@@ -11,6 +11,7 @@ mod expiry;
 mod isolation;
 mod leases;
 mod model;
+mod moderation;
 mod processes;
 mod races;
 mod rolling_deployment;

@@ -77,6 +77,14 @@ impl App {
             .unwrap()
     }
 
+    pub async fn delete(&self, path: &str) -> Response {
+        self.client
+            .delete(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap()
+    }
+
     /// Joins and returns the answer, which must be a success.
     pub async fn join(&self, room: &str, user: &str) -> Value {
         let response = self

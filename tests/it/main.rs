@@ -3,16 +3,24 @@
 
 mod support;
 
+mod access;
 mod bad_input;
+mod batches;
 mod commands;
 mod contract;
+mod disconnect;
 mod documents;
 mod expiry;
 mod isolation;
 mod leases;
+mod limits;
+mod listing;
 mod model;
 mod moderation;
+mod openapi;
 mod processes;
+mod purge;
 mod races;
 mod rolling_deployment;
 mod sequences;
+mod tokens;

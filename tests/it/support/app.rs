@@ -18,6 +18,9 @@ struct Args {
     serve: ServeArgs,
 }
 
+/// Signs the client tokens of tests.
+pub const SECRET: &str = "a secret that only tests use, long enough";
+
 /// The settings of `leasehold serve` with these flags, on a free port.
 pub fn serve_args(flags: &[&str]) -> ServeArgs {
     let fixed = ["serve", "--bind", "127.0.0.1:0", "--log", "off"];

@@ -11,7 +11,7 @@ pub mod race;
 mod server;
 mod service;
 
-pub use app::{App, serve_args};
+pub use app::{App, SECRET, serve_args};
 pub use database::Database;
 pub use document::{Document, Example};
 pub use load::{Acknowledged, Load};

@@ -27,7 +27,7 @@ begin
               join leasehold.members m
                 on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
                and m.epoch = q.epoch
-             order by q.room_id, q.user_id, q.device_id
+             order by m.room_id, m.user_id, m.device_id
                for no key update of m) l;
     v_now := coalesce(p_now, clock_timestamp());
 

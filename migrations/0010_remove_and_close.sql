@@ -17,16 +17,12 @@ declare
     v_users text[];
     v_devices text[];
 begin
-    -- In the order of the heartbeats under way, which it waits for.
-    select array_agg(s.room_id), array_agg(s.user_id), array_agg(s.device_id)
+    select array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id)
       into v_rooms, v_users, v_devices
-      from (select m.room_id, m.user_id, m.device_id
-              from leasehold.members m
-             where m.room_id = p_room_id
-               and (p_user_id is null or m.user_id = p_user_id)
-               and (p_epoch is null or m.epoch = p_epoch)
-             order by m.room_id, m.user_id, m.device_id
-               for update) s;
+      from leasehold.members m
+     where m.room_id = p_room_id
+       and (p_user_id is null or m.user_id = p_user_id)
+       and (p_epoch is null or m.epoch = p_epoch);
     if v_rooms is null then
         return 0;
     end if;

@@ -11,7 +11,7 @@ use super::members::{depart, lease, renew};
 use super::request::{
     BatchJson, cursor, device_id, epoch, metadata, parse, present, room_id, user_id,
 };
-use super::{Access, Api, ApiError, Code};
+use super::{Access, Api, ApiError, Code, ErrorBody};
 use crate::store::Heartbeat;
 
 /// Up to 1,000 signs of life.
@@ -106,7 +106,10 @@ impl From<Result<(), ApiError>> for ItemAnswer {
     path = "/heartbeats",
     tag = "batches",
     request_body = HeartbeatsBody,
-    responses((status = 200, body = BatchAnswer))
+    responses(
+        (status = 200, body = BatchAnswer),
+        (status = 400, body = ErrorBody, description = "`invalid_request`; or `batch_too_large`: more items than `LEASEHOLD_MAX_BATCH_ITEMS`"),
+    )
 )]
 pub async fn heartbeats(
     api: Data<Api>,
@@ -137,7 +140,10 @@ pub async fn heartbeats(
     path = "/leaves",
     tag = "batches",
     request_body = LeavesBody,
-    responses((status = 200, body = BatchAnswer))
+    responses(
+        (status = 200, body = BatchAnswer),
+        (status = 400, body = ErrorBody, description = "`invalid_request`; or `batch_too_large`: more items than `LEASEHOLD_MAX_BATCH_ITEMS`"),
+    )
 )]
 pub async fn leaves(
     api: Data<Api>,

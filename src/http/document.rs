@@ -94,23 +94,27 @@ impl Modify for CommonAnswers {
                 if operation.request_body.is_some() {
                     statuses.extend([408, 413, 415]);
                 }
+                let mut irrelevant = vec![Code::Blocked, Code::BatchTooLarge];
+                if operation.request_body.is_none() {
+                    irrelevant.extend([Code::MetadataTooLarge, Code::CursorTooLarge]);
+                }
                 for status in statuses {
                     operation
                         .responses
                         .responses
                         .entry(status.to_string())
-                        .or_insert_with(|| RefOr::T(common_answer(status)));
+                        .or_insert_with(|| RefOr::T(common_answer(status, &irrelevant)));
                 }
             }
         }
     }
 }
 
-fn common_answer(status: u16) -> utoipa::openapi::Response {
+/// `irrelevant` are codes of this status that only other operations answer, or that they name themselves.
+fn common_answer(status: u16, irrelevant: &[Code]) -> utoipa::openapi::Response {
     let codes: Vec<String> = Code::ALL
         .iter()
-        // A block is only ever an answer to a join, which says so itself.
-        .filter(|code| code.status().as_u16() == status && **code != Code::Blocked)
+        .filter(|code| code.status().as_u16() == status && !irrelevant.contains(code))
         .map(|code| format!("`{}`: {}", code.as_str(), code.meaning()))
         .collect();
     let schema = RefOr::Ref(Ref::from_schema_name("Error"));

@@ -51,6 +51,7 @@ enum IfPresentBody {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct JoinQuery {
+    #[param(inline)]
     include: Option<Include>,
 }
 

@@ -76,7 +76,7 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
         ("GET", "/users/{userId}/sessions") | ("POST", "/heartbeats" | "/leaves") => {
             &["admin", "server"]
         }
-        _ => panic!("say in this table who may ask {method} {path}"),
+        _ => unreachable!("say in this table who may ask {method} {path}"),
     }
 }
 

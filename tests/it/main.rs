@@ -11,6 +11,7 @@ mod contract;
 mod disconnect;
 mod documents;
 mod expiry;
+mod injection;
 mod isolation;
 mod leases;
 mod limits;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actix_web::middleware::from_fn;
-use actix_web::web::{Data, PayloadConfig};
+use actix_web::middleware::{Condition, from_fn};
+use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use anyhow::Context;
 use secrecy::SecretString;
@@ -13,8 +13,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ServeArgs;
+use crate::http::auth::{Authentication, RateLimit};
 use crate::http::{self, Api};
-use crate::jobs::Sweep;
+use crate::jobs::{Purge, Sweep};
 use crate::presence::Presence;
 use crate::store::{Migrations, Store};
 use crate::telemetry::Metrics;
@@ -29,7 +30,7 @@ pub struct Application {
     address: SocketAddr,
     store: Store,
     lanes: JoinSet<()>,
-    sweeping: JoinSet<()>,
+    jobs: JoinSet<()>,
     stop: CancellationToken,
 }
 
@@ -40,7 +41,15 @@ impl Application {
     /// Names the setting, the schema's state with the command to run, or the address.
     pub async fn build(args: &ServeArgs, database_url: SecretString) -> anyhow::Result<Self> {
         let leases = args.leases()?;
-        let database = args.database(database_url);
+        let auth = Authentication::new(args.auth.settings()?)?;
+        args.auth.check_exposure(args.bind, auth.is_required())?;
+        if !auth.is_required() {
+            tracing::warn!(
+                "no authentication is configured: everybody who reaches {} may do everything",
+                args.bind
+            );
+        }
+        let database = args.database(database_url.clone());
         let migrations = Migrations::check(&database).await?;
         migrations.require_fit()?;
         if !migrations.unknown.is_empty() {
@@ -55,33 +64,49 @@ impl Application {
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();
         let presence = Presence::start(&store, args.limits(), args.coalescing(), &mut lanes);
-        let mut sweeping = JoinSet::new();
+        let mut jobs = JoinSet::new();
         if let Some(interval) = args.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
-            sweeping.spawn(sweep.repeat(interval, stop.clone()));
+            jobs.spawn(sweep.repeat(interval, stop.clone()));
+        }
+        if let Some(older_than) = args.purge.older_than {
+            let store = Store::new(&args.purge_database(database_url))?;
+            let purge = Purge::new(store, older_than);
+            jobs.spawn(purge.repeat(args.purge.interval, stop.clone()));
         }
 
         let api = Data::new(Api {
             presence,
             store: store.clone(),
+            auth,
+            rate_limit: args.edge.rate().map(RateLimit::new),
             leases,
             metrics,
             sweep_interval: args.sweep_interval(),
             timeout: args.timeout(),
             max_metadata_bytes: args.max_metadata_bytes,
             max_cursor_bytes: args.max_cursor_bytes,
+            max_batch_items: args.max_batch_items,
             body_limit: args.max_body_bytes,
+            batch_body_limit: args.max_batch_bytes,
+            body_timeout: args.edge.request_timeout(),
         });
-        let body_limit = args.max_body_bytes;
+        let origins: Vec<String> = args
+            .edge
+            .origins()
+            .iter()
+            .map(|o| (*o).to_owned())
+            .collect();
         let mut server = HttpServer::new(move || {
             App::new()
                 .app_data(api.clone())
-                .app_data(PayloadConfig::new(body_limit))
                 .app_data(http::query_config())
+                .wrap(Condition::new(!origins.is_empty(), http::cors(&origins)))
                 .wrap(from_fn(http::log))
                 .configure(http::routes)
         })
         .disable_signals()
+        .client_request_timeout(args.edge.request_timeout())
         .shutdown_timeout(DRAIN_SECONDS);
         if args.workers > 0 {
             server = server.workers(args.workers);
@@ -98,7 +123,7 @@ impl Application {
             address,
             store,
             lanes,
-            sweeping,
+            jobs,
             stop,
         })
     }
@@ -114,7 +139,7 @@ impl Application {
     }
 
     /// Serves until `stopping` is done, then drains: no new requests, answers for
-    /// those under way, the last batches, the sweep's transaction, the connections.
+    /// those under way, the jobs' transactions, the last batches, the connections.
     ///
     /// # Errors
     /// Where the server itself fails.
@@ -136,7 +161,7 @@ impl Application {
         }
         // Everybody is answered; a database that is silent must not hold the process.
         let finished = tokio::time::timeout(Duration::from_secs(DRAIN_SECONDS), async {
-            while self.sweeping.join_next().await.is_some() {}
+            while self.jobs.join_next().await.is_some() {}
             while self.lanes.join_next().await.is_some() {}
             self.store.close().await;
         });

@@ -3,18 +3,22 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
+use crate::access::Scope;
 use crate::app::Application;
-use crate::config::{DatabaseArgs, ServeArgs};
+use crate::config::{DatabaseArgs, ServeArgs, age};
 use crate::dev::{Cluster, ClusterOptions, default_data_dir};
-use crate::jobs::Sweep;
+use crate::http::auth::mint;
+use crate::jobs::{Purge, Sweep};
 use crate::store::{Migrations, Store};
 use crate::telemetry::{Metrics, start_logs};
 
@@ -56,6 +60,32 @@ enum Command {
         #[command(flatten)]
         database: DatabaseArgs,
     },
+    /// Remove history of rooms that closed long ago, and blocks that have ended
+    Purge {
+        #[command(flatten)]
+        database: DatabaseArgs,
+        /// How long closed history is kept, like 30d or 12h
+        #[arg(long, value_parser = |text: &str| age("--older-than", text))]
+        older_than: Duration,
+    },
+    /// Mint a client token for development, signed with HS256, and print it
+    Token {
+        /// The secret of the service that is to accept it
+        #[arg(long, env = "LEASEHOLD_JWT_HS256_SECRET", hide_env_values = true)]
+        secret: SecretString,
+        /// The userId that the token is for
+        #[arg(long)]
+        sub: String,
+        /// A room that it reaches, or a prefix of rooms like team-a-*; repeat for several
+        #[arg(long = "room")]
+        rooms: Vec<String>,
+        /// What it lets its holder do: member, observer or admin
+        #[arg(long, default_value = "member", value_parser = scope)]
+        scope: Scope,
+        /// How long it holds, like 1h
+        #[arg(long, default_value = "1h", value_parser = |text: &str| age("--expires-in", text))]
+        expires_in: Duration,
+    },
     /// Check every invariant in the database, print each violation, exit with 1 if there is any
     Verify {
         #[command(flatten)]
@@ -74,6 +104,22 @@ impl Cli {
             Command::Serve { database, serve } => serve_until_signal(database, &serve).await,
             Command::Migrate { database, check } => migrate(&database, check).await,
             Command::Sweep { database } => sweep(&database).await,
+            Command::Purge {
+                database,
+                older_than,
+            } => purge(&database, older_than).await,
+            Command::Token {
+                secret,
+                sub,
+                rooms,
+                scope,
+                expires_in,
+            } => {
+                let rooms = (!rooms.is_empty()).then_some(rooms);
+                let token = mint(&secret, sub, rooms, scope, expires_in.as_secs())?;
+                println!("{token}");
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Verify { database } => verify(&database).await,
         }
     }
@@ -186,6 +232,27 @@ async fn sweep(database: &DatabaseArgs) -> anyhow::Result<ExitCode> {
         println!("another sweep is under way; nothing to do");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn purge(database: &DatabaseArgs, older_than: Duration) -> anyhow::Result<ExitCode> {
+    let store = Store::new(&database.once())?;
+    let purged = Purge::new(store.clone(), older_than)
+        .run_once(&CancellationToken::new())
+        .await?;
+    store.close().await;
+    if purged.ran {
+        println!(
+            "{} generations with {} events purged, {} blocks ended",
+            purged.generations, purged.events, purged.blocks
+        );
+    } else {
+        println!("another purge is under way; nothing to do");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scope(word: &str) -> Result<Scope, String> {
+    Scope::parse(word).ok_or_else(|| "a scope is member, observer or admin".to_owned())
 }
 
 async fn verify(database: &DatabaseArgs) -> anyhow::Result<ExitCode> {

@@ -1,5 +1,9 @@
 //! The settings of `leasehold serve`: flags, each with an environment variable, refused at start where wrong.
 
+mod auth;
+mod edge;
+mod purge;
+
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -9,10 +13,17 @@ use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 
+pub use auth::AuthArgs;
+pub use edge::EdgeArgs;
+pub use purge::{PurgeArgs, age};
+
 use crate::coalesce;
 use crate::domain::LeaseRules;
 use crate::store::{DatabaseSettings, JoinLimits};
 use crate::telemetry::LogFormat;
+
+/// A room that was open for years goes in one piece.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A whole number within a range; the error names the variable and what is allowed.
 fn whole<N: FromStr + PartialOrd + std::fmt::Display + Copy + Send + Sync + 'static>(
@@ -144,6 +155,25 @@ pub struct ServeArgs {
           value_parser = whole::<usize>("LEASEHOLD_MAX_BODY_BYTES", 1_024..=16_777_216))]
     pub max_body_bytes: usize,
 
+    /// The most items in one call of /heartbeats or /leaves
+    #[arg(long, env = "LEASEHOLD_MAX_BATCH_ITEMS", default_value = "1000",
+          value_parser = whole::<usize>("LEASEHOLD_MAX_BATCH_ITEMS", 1..=100_000))]
+    pub max_batch_items: usize,
+
+    /// The largest body of a call of /heartbeats or /leaves, in bytes
+    #[arg(long, env = "LEASEHOLD_MAX_BATCH_BYTES", default_value = "4194304",
+          value_parser = whole::<usize>("LEASEHOLD_MAX_BATCH_BYTES", 1_024..=1_073_741_824))]
+    pub max_batch_bytes: usize,
+
+    #[command(flatten)]
+    pub edge: EdgeArgs,
+
+    #[command(flatten)]
+    pub auth: AuthArgs,
+
+    #[command(flatten)]
+    pub purge: PurgeArgs,
+
     /// What is logged: error, warn, info, debug, or a filter like info,sqlx=debug
     #[arg(long, env = "LEASEHOLD_LOG", default_value = "info", value_parser = log_filter)]
     pub log: String,
@@ -242,6 +272,15 @@ impl ServeArgs {
             members_per_room: Some(self.max_members_per_room),
             devices_per_member: Some(self.max_devices_per_member),
             rooms: self.max_rooms,
+        }
+    }
+
+    /// For the purge, which may take longer than a request would wait.
+    pub fn purge_database(&self, url: SecretString) -> DatabaseSettings {
+        DatabaseSettings {
+            url,
+            connections: 1,
+            timeout: PURGE_TIMEOUT,
         }
     }
 

@@ -4,6 +4,7 @@
 //! module uses those to its right. The rules of membership are SQL functions in
 //! `migrations/`; this crate owns the traffic.
 
+pub mod access;
 pub mod app;
 pub mod cli;
 pub mod coalesce;

@@ -2,22 +2,34 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::coalesce::{Coalescer, NoAnswer, Operation, Settings};
 use crate::domain::RoomId;
 use crate::store::{
-    Heartbeat, HeartbeatOutcome, Join, JoinLimits, JoinOutcome, Leave, LeaveOutcome, Participants,
-    Store, StoreError,
+    Disconnect, DisconnectOutcome, Heartbeat, HeartbeatOutcome, Join, JoinLimits, JoinOutcome,
+    Leave, LeaveOutcome, ListedJoinOutcome, Participants, Removal, RemovalOutcome, Store,
+    StoreError,
 };
+
+/// A deadlock or a serialisation failure of a call of its own is tried again so many times.
+const RETRIES: u32 = 5;
 
 /// The way to every operation on membership.
 #[derive(Clone)]
 pub struct Presence {
+    store: Store,
+    /// Where calls of their own run: a thread that serves HTTP ends before the store does.
+    runtime: Handle,
+    timeout: Duration,
     joins: Coalescer<Joins>,
+    listed_joins: Coalescer<ListedJoins>,
     heartbeats: Coalescer<Heartbeats>,
     leaves: Coalescer<Leaves>,
+    disconnects: Coalescer<Disconnects>,
     lists: Coalescer<Lists>,
 }
 
@@ -30,6 +42,9 @@ impl Presence {
         tasks: &mut JoinSet<()>,
     ) -> Self {
         Self {
+            store: store.clone(),
+            runtime: Handle::current(),
+            timeout: settings.timeout,
             joins: Coalescer::start(
                 Joins {
                     store: store.clone(),
@@ -38,8 +53,17 @@ impl Presence {
                 settings,
                 tasks,
             ),
+            listed_joins: Coalescer::start(
+                ListedJoins {
+                    store: store.clone(),
+                    limits,
+                },
+                settings,
+                tasks,
+            ),
             heartbeats: Coalescer::start(Heartbeats(store.clone()), settings, tasks),
             leaves: Coalescer::start(Leaves(store.clone()), settings, tasks),
+            disconnects: Coalescer::start(Disconnects(store.clone()), settings, tasks),
             lists: Coalescer::start(Lists(store.clone()), settings, tasks),
         }
     }
@@ -48,6 +72,14 @@ impl Presence {
     /// [`NoAnswer`]
     pub async fn join(&self, join: Join) -> Result<JoinOutcome, NoAnswer> {
         self.joins.ask(join).await
+    }
+
+    /// A join that is answered with the room as it left it.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn join_and_list(&self, join: Join) -> Result<ListedJoinOutcome, NoAnswer> {
+        self.listed_joins.ask(join).await
     }
 
     /// # Errors
@@ -64,8 +96,66 @@ impl Presence {
 
     /// # Errors
     /// [`NoAnswer`]
+    pub async fn disconnect(&self, disconnect: Disconnect) -> Result<DisconnectOutcome, NoAnswer> {
+        self.disconnects.ask(disconnect).await
+    }
+
+    /// # Errors
+    /// [`NoAnswer`]
     pub async fn participants(&self, room_id: RoomId) -> Result<Arc<Participants>, NoAnswer> {
         self.lists.ask(room_id).await
+    }
+
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn remove(&self, removal: Removal) -> Result<RemovalOutcome, NoAnswer> {
+        self.alone(move |store| {
+            let removal = removal.clone();
+            async move { store.remove(&removal).await }
+        })
+        .await
+    }
+
+    /// Says how many sessions it ended.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn close_room(&self, room_id: RoomId) -> Result<i32, NoAnswer> {
+        self.alone(move |store| {
+            let room_id = room_id.clone();
+            async move { store.close_room(&room_id).await }
+        })
+        .await
+    }
+
+    /// One call of the store that is asked too rarely to be gathered. It runs in a task of its
+    /// own, so that a caller that goes away cancels no transaction, and for a bounded time.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn alone<T, F>(
+        &self,
+        call: impl Fn(Store) -> F + Send + 'static,
+    ) -> Result<T, NoAnswer>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let store = self.store.clone();
+        let working = self.runtime.spawn(async move {
+            let mut retries = 0;
+            loop {
+                match call(store.clone()).await {
+                    Err(error) if error.is_conflict() && retries < RETRIES => retries += 1,
+                    outcome => return outcome,
+                }
+            }
+        });
+        match tokio::time::timeout(self.timeout, working).await {
+            Ok(Ok(outcome)) => outcome.map_err(|error| NoAnswer::Failed(Arc::new(error))),
+            Ok(Err(_)) => Err(NoAnswer::Stopping),
+            Err(_) => Err(NoAnswer::TimedOut(self.timeout)),
+        }
     }
 }
 
@@ -80,6 +170,24 @@ impl Operation for Joins {
 
     async fn run(&self, batch: &[Join]) -> Result<Vec<JoinOutcome>, StoreError> {
         self.store.join(batch, self.limits).await
+    }
+
+    fn key(join: &Join) -> &str {
+        join.room_id.as_str()
+    }
+}
+
+struct ListedJoins {
+    store: Store,
+    limits: JoinLimits,
+}
+
+impl Operation for ListedJoins {
+    type Request = Join;
+    type Answer = ListedJoinOutcome;
+
+    async fn run(&self, batch: &[Join]) -> Result<Vec<ListedJoinOutcome>, StoreError> {
+        self.store.join_and_list(batch, self.limits).await
     }
 
     fn key(join: &Join) -> &str {
@@ -114,6 +222,21 @@ impl Operation for Leaves {
 
     fn key(leave: &Leave) -> &str {
         leave.room_id.as_str()
+    }
+}
+
+struct Disconnects(Store);
+
+impl Operation for Disconnects {
+    type Request = Disconnect;
+    type Answer = DisconnectOutcome;
+
+    async fn run(&self, batch: &[Disconnect]) -> Result<Vec<DisconnectOutcome>, StoreError> {
+        self.0.disconnect(batch).await
+    }
+
+    fn key(disconnect: &Disconnect) -> &str {
+        disconnect.room_id.as_str()
     }
 }
 

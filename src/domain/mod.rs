@@ -6,4 +6,4 @@ mod reason;
 
 pub use id::{DeviceId, InvalidId, RoomId, UserId};
 pub use lease::{LeaseRules, Status};
-pub use reason::{JoinRefusal, StaleReason};
+pub use reason::{JoinRefusal, StaleReason, UnknownWord};

@@ -3,10 +3,12 @@
 use std::fmt;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER};
+use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
+use utoipa::ToSchema;
 
+use super::Code;
 use crate::coalesce::NoAnswer;
 use crate::domain::{InvalidId, JoinRefusal, StaleReason};
 use crate::store::StoreError;
@@ -17,89 +19,117 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 /// An answer other than success.
 #[derive(Debug, Clone)]
 pub struct ApiError {
-    status: StatusCode,
-    code: &'static str,
+    code: Code,
     message: String,
-    allow: Option<&'static str>,
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
-#[derive(Serialize)]
-struct ErrorBody<'a> {
+/// Every answer other than success.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub struct ErrorBody<'a> {
+    /// A sentence for people; it may change.
     error: &'a str,
+    /// What a program tells apart; one of those in docs/errors.md.
     code: &'a str,
 }
 
 impl ApiError {
-    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
-            status,
             code,
             message: message.into(),
-            allow: None,
+            header: None,
+        }
+    }
+
+    fn with(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self {
+            header: Some((name, value)),
+            ..self
         }
     }
 
     /// 400: the request cannot be understood; the message says which field and what is allowed.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+        Self::new(Code::InvalidRequest, message)
+    }
+
+    /// 400: a limit on a part of the request, with a code of its own.
+    pub fn over_limit(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, message)
+    }
+
+    /// 401: nobody, or somebody who cannot prove who they are. Says why without repeating the credential.
+    pub fn unauthorized(message: &'static str, challenge: &'static str) -> Self {
+        Self::new(Code::Unauthorized, message)
+            .with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    }
+
+    /// 403: known, and not allowed to do this.
+    pub fn forbidden(message: &'static str) -> Self {
+        Self::new(Code::Forbidden, message)
     }
 
     /// 404: no such address.
     pub fn unknown_route() -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "not_found",
-            "there is nothing at this address",
-        )
+        Self::new(Code::NotFound, "there is nothing at this address")
     }
 
     /// 404: nobody is in the room.
     pub fn room_not_found() -> Self {
         Self::new(
-            StatusCode::NOT_FOUND,
-            "room_not_found",
+            Code::RoomNotFound,
             "the room does not exist: nobody is in it",
         )
     }
 
     /// 405, naming the methods that the address has.
-    pub fn method_not_allowed(allow: &'static str) -> Self {
-        let message = format!("this address answers only {allow}");
+    pub fn method_not_allowed(allow: &str) -> Self {
         let error = Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method_not_allowed",
-            message,
+            Code::MethodNotAllowed,
+            format!("this address answers only {allow}"),
         );
-        Self {
-            allow: Some(allow),
-            ..error
+        match HeaderValue::from_str(allow) {
+            Ok(methods) => error.with(ALLOW, methods),
+            Err(_) => error,
         }
+    }
+
+    /// 408: the body did not come in time.
+    pub fn too_slow() -> Self {
+        Self::new(Code::RequestTimeout, "the body did not arrive in time")
     }
 
     /// 413: the body is larger than the server reads.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("the body must be at most {limit} bytes");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+        Self::new(Code::PayloadTooLarge, message)
     }
 
     /// 415: the body is said to be something else.
     pub fn unsupported_media_type(accepted: &str) -> Self {
         let message = format!("the content type must be {accepted}");
+        Self::new(Code::UnsupportedMediaType, message)
+    }
+
+    /// 429: more requests than this client may make; they may go on after so many seconds.
+    pub fn rate_limited(seconds: u64) -> Self {
         Self::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            message,
+            Code::RateLimited,
+            format!("too many requests; try again in {seconds} s"),
         )
+        .with(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     /// 503: nothing is wrong with the request; the service cannot answer it now.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+        Self::new(Code::Unavailable, message).with(RETRY_AFTER, RETRY_AFTER_SECONDS)
     }
 
     /// What a program tells apart.
     pub fn code(&self) -> &'static str {
-        self.code
+        self.code.as_str()
     }
 }
 
@@ -111,20 +141,17 @@ impl fmt::Display for ApiError {
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        self.status
+        self.code.status()
     }
 
     fn error_response(&self) -> HttpResponse {
-        let mut response = HttpResponse::build(self.status);
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.insert_header((RETRY_AFTER, RETRY_AFTER_SECONDS));
-        }
-        if let Some(methods) = self.allow {
-            response.insert_header((ALLOW, methods));
+        let mut response = HttpResponse::build(self.status_code());
+        if let Some(header) = &self.header {
+            response.insert_header(header.clone());
         }
         response.json(ErrorBody {
             error: &self.message,
-            code: self.code,
+            code: self.code(),
         })
     }
 }
@@ -137,28 +164,20 @@ impl From<InvalidId> for ApiError {
 
 impl From<StaleReason> for ApiError {
     fn from(reason: StaleReason) -> Self {
-        Self::new(StatusCode::CONFLICT, reason.as_str(), "stale session")
+        Self::new(reason.into(), "stale session")
     }
 }
 
 impl From<JoinRefusal> for ApiError {
     fn from(refusal: JoinRefusal) -> Self {
-        let (status, message) = match refusal {
-            JoinRefusal::AlreadyPresent => {
-                (StatusCode::CONFLICT, "the user is in the room already")
-            }
-            JoinRefusal::Blocked => (
-                StatusCode::FORBIDDEN,
-                "the user was removed and may not join yet",
-            ),
-            JoinRefusal::RoomFull => (StatusCode::CONFLICT, "the room is full"),
-            JoinRefusal::TooManyDevices => (
-                StatusCode::CONFLICT,
-                "the user has too many devices in the room",
-            ),
-            JoinRefusal::TooManyRooms => (StatusCode::CONFLICT, "there are too many rooms"),
+        let message = match refusal {
+            JoinRefusal::AlreadyPresent => "the user is in the room already",
+            JoinRefusal::Blocked => "the user was removed and may not join yet",
+            JoinRefusal::RoomFull => "the room is full",
+            JoinRefusal::TooManyDevices => "the user has too many devices in the room",
+            JoinRefusal::TooManyRooms => "there are too many rooms",
         };
-        Self::new(status, refusal.as_str(), message)
+        Self::new(refusal.into(), message)
     }
 }
 

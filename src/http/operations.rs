@@ -5,8 +5,9 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{Api, ApiError};
+use super::{Api, ApiError, ErrorBody};
 use crate::store::StoreError;
 
 /// A sweep may be missed so many times in a row before the service calls itself unready.
@@ -15,18 +16,37 @@ const MISSED_SWEEPS: u32 = 6;
 /// Metrics answer with older figures rather than late.
 const CENSUS_TIMEOUT: Duration = Duration::from_secs(1);
 
-#[derive(Serialize)]
+/// How the service is.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct HealthAnswer {
+#[schema(as = Health)]
+pub struct HealthAnswer {
     status: &'static str,
 }
 
-/// `GET /healthz`: the process answers.
+/// Ask whether the process lives
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "operations",
+    responses((status = 200, body = HealthAnswer))
+)]
 pub async fn healthz() -> HttpResponse {
     HttpResponse::Ok().json(HealthAnswer { status: "ok" })
 }
 
-/// `GET /readyz`: the database answers with the schema of this program, and a sweep finished lately.
+/// Ask whether the service can answer
+///
+/// The database answers with the schema of this program, and a sweep finished lately.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "operations",
+    responses(
+        (status = 200, body = HealthAnswer),
+        (status = 503, body = ErrorBody, description = "`unavailable`: the sentence says what is missing"),
+    )
+)]
 pub async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
     let asked = async {
         let migrations = api.store.migrations().await?;
@@ -53,7 +73,15 @@ pub async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
     Ok(HttpResponse::Ok().json(HealthAnswer { status: "ready" }))
 }
 
-/// `GET /metrics`: in the Prometheus text format.
+/// Read the metrics
+///
+/// In the Prometheus text format.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
 pub async fn metrics(api: Data<Api>) -> HttpResponse {
     match tokio::time::timeout(CENSUS_TIMEOUT, api.store.census()).await {
         Ok(Ok(census)) => api.metrics.census(census),

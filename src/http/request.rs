@@ -2,18 +2,20 @@
 
 use std::future::{Ready, ready};
 use std::pin::Pin;
+use std::time::Duration;
 
 use actix_web::dev::Payload;
-use actix_web::http::{StatusCode, header};
-use actix_web::web::{Bytes, Data};
+use actix_web::http::header;
+use actix_web::web::{BytesMut, Data};
 use actix_web::{FromRequest, HttpRequest};
+use futures_util::StreamExt;
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Api, ApiError};
+use super::{Api, ApiError, Code};
 use crate::domain::{DeviceId, RoomId, UserId};
 
 /// The room of `/rooms/{roomId}/…`.
@@ -23,13 +25,62 @@ impl FromRequest for RoomPath {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
-    /// Decodes the path as it was sent: the router's own decoding would replace bytes that are not UTF-8.
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let segment = request.uri().path().split('/').nth(2).unwrap_or("");
-        ready(match percent_decode_str(segment).decode_utf8() {
-            Ok(id) => RoomId::parse(id).map(Self).map_err(ApiError::from),
-            Err(_) => Err(ApiError::invalid("roomId must be percent-encoded UTF-8")),
-        })
+        ready(segment(request, 2, "roomId").and_then(|id| Ok(Self(RoomId::parse(id)?))))
+    }
+}
+
+/// The user of `/users/{userId}/…`.
+pub struct UserPath(pub UserId);
+
+impl FromRequest for UserPath {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(segment(request, 2, "userId").and_then(|id| Ok(Self(UserId::parse(id)?))))
+    }
+}
+
+/// Both of `/rooms/{roomId}/participants/{userId}`.
+pub struct ParticipantPath(pub RoomId, pub UserId);
+
+impl FromRequest for ParticipantPath {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let room = segment(request, 2, "roomId").and_then(|id| Ok(RoomId::parse(id)?));
+        let user = segment(request, 4, "userId").and_then(|id| Ok(UserId::parse(id)?));
+        ready(room.and_then(|room| Ok(Self(room, user?))))
+    }
+}
+
+/// Both of `/rooms/{roomId}/generations/{generation}/sessions`.
+pub struct GenerationPath(pub RoomId, pub i64);
+
+impl FromRequest for GenerationPath {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let room = segment(request, 2, "roomId").and_then(|id| Ok(RoomId::parse(id)?));
+        let generation = segment(request, 4, "generation").and_then(|text| {
+            let number = text.parse().ok();
+            number.ok_or_else(|| ApiError::invalid("generation must be a whole number"))
+        });
+        ready(room.and_then(|room| Ok(Self(room, generation?))))
+    }
+}
+
+/// Decodes a part of the path as it was sent: the router's own decoding would replace bytes that are not UTF-8.
+fn segment(request: &HttpRequest, place: usize, field: &'static str) -> Result<String, ApiError> {
+    let part = request.uri().path().split('/').nth(place).unwrap_or("");
+    match percent_decode_str(part).decode_utf8() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(ApiError::invalid(format!(
+            "{field} must be percent-encoded UTF-8"
+        ))),
     }
 }
 
@@ -39,34 +90,48 @@ pub struct Json<T>(pub T);
 /// The same, also where it is labelled `text/plain`: what a page can send while it unloads.
 pub struct JsonOrText<T>(pub T);
 
+/// The same of many items, which may be as large as a batch.
+pub struct BatchJson<T>(pub T);
+
 type Reading<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>>>>;
 
-impl<T: DeserializeOwned + 'static> FromRequest for Json<T> {
-    type Error = ApiError;
-    type Future = Reading<Self>;
+macro_rules! body {
+    ($name:ident, $accepted:literal, $limit:ident) => {
+        impl<T: DeserializeOwned + 'static> FromRequest for $name<T> {
+            type Error = ApiError;
+            type Future = Reading<Self>;
 
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let bytes = read(request, payload, "application/json");
-        Box::pin(async move { parse(&bytes.await?).map(Self) })
-    }
+            fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+                let Some(api) = request.app_data::<Data<Api>>() else {
+                    return Box::pin(ready(Err(ApiError::unavailable(
+                        "the service is not set up",
+                    ))));
+                };
+                let bytes = read(
+                    request,
+                    payload.take(),
+                    $accepted,
+                    api.$limit,
+                    api.body_timeout,
+                );
+                Box::pin(async move { parse(&bytes.await?).map(Self) })
+            }
+        }
+    };
 }
 
-impl<T: DeserializeOwned + 'static> FromRequest for JsonOrText<T> {
-    type Error = ApiError;
-    type Future = Reading<Self>;
+body!(Json, "application/json", body_limit);
+body!(JsonOrText, "application/json or text/plain", body_limit);
+body!(BatchJson, "application/json", batch_body_limit);
 
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let bytes = read(request, payload, "application/json or text/plain");
-        Box::pin(async move { parse(&bytes.await?).map(Self) })
-    }
-}
-
-/// Reads the body where its content type is one of those named, or none is given.
+/// Reads the body where its content type is one of those named, or none is given, for a bounded time.
 fn read(
     request: &HttpRequest,
-    payload: &mut Payload,
+    mut payload: Payload,
     accepted: &'static str,
-) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
+    limit: usize,
+    patience: Duration,
+) -> impl Future<Output = Result<BytesMut, ApiError>> + use<> {
     let content_type = request.headers().get(header::CONTENT_TYPE).map(|value| {
         let text = value.to_str().unwrap_or("");
         text.split(';')
@@ -77,24 +142,37 @@ fn read(
     });
     let is_accepted =
         content_type.is_none_or(|found| accepted.split(" or ").any(|accepted| accepted == found));
-    let limit = request
-        .app_data::<Data<Api>>()
-        .map_or(0, |api| api.body_limit);
-    let bytes = Bytes::from_request(request, payload);
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     async move {
         if !is_accepted {
             return Err(ApiError::unsupported_media_type(accepted));
         }
-        bytes
+        if announced.is_some_and(|length| length > limit) {
+            return Err(ApiError::too_large(limit));
+        }
+        let reading = async {
+            let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0));
+            while let Some(chunk) = payload.next().await {
+                let chunk = chunk.map_err(|error| {
+                    ApiError::invalid(format!("the body cannot be read: {error}"))
+                })?;
+                if bytes.len() + chunk.len() > limit {
+                    return Err(ApiError::too_large(limit));
+                }
+                bytes.extend_from_slice(&chunk);
+            }
+            Ok(bytes)
+        };
+        tokio::time::timeout(patience, reading)
             .await
-            .map_err(|error| match error.as_response_error().status_code() {
-                StatusCode::PAYLOAD_TOO_LARGE => ApiError::too_large(limit),
-                _ => ApiError::invalid(format!("the body cannot be read: {error}")),
-            })
+            .unwrap_or_else(|_| Err(ApiError::too_slow()))
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // Serde would not look into the fields that it skips.
     let text =
         str::from_utf8(bytes).map_err(|_| ApiError::invalid("the body must be JSON in UTF-8"))?;
@@ -120,6 +198,13 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
+/// A required `roomId`.
+pub fn room_id(field: Option<String>) -> Result<RoomId, ApiError> {
+    Ok(RoomId::parse(
+        field.ok_or_else(|| ApiError::invalid("roomId is required"))?,
+    )?)
+}
+
 /// A required `userId`.
 pub fn user_id(field: Option<String>) -> Result<UserId, ApiError> {
     Ok(UserId::parse(
@@ -141,17 +226,32 @@ pub fn epoch(field: Option<i64>) -> Result<i64, ApiError> {
     Ok(epoch)
 }
 
+/// A `cursor` within the server's limit, or `null`.
+pub fn cursor(api: &Api, raw: Option<Box<RawValue>>) -> Result<Option<Value>, ApiError> {
+    object("cursor", raw, api.max_cursor_bytes, Code::CursorTooLarge)
+}
+
+/// A `metadata` within the server's limit, or `null`.
+pub fn metadata(api: &Api, raw: Option<Box<RawValue>>) -> Result<Option<Value>, ApiError> {
+    object(
+        "metadata",
+        raw,
+        api.max_metadata_bytes,
+        Code::MetadataTooLarge,
+    )
+}
+
 /// A JSON object of at most so many bytes that Postgres can store, or `null`.
-pub fn object(
+fn object(
     field: &'static str,
     raw: Option<Box<RawValue>>,
     max_bytes: usize,
+    otherwise: Code,
 ) -> Result<Option<Value>, ApiError> {
     let Some(raw) = raw else { return Ok(None) };
     if raw.get().len() > max_bytes {
-        return Err(ApiError::invalid(format!(
-            "{field} must be at most {max_bytes} bytes of JSON"
-        )));
+        let message = format!("{field} must be at most {max_bytes} bytes of JSON");
+        return Err(ApiError::over_limit(otherwise, message));
     }
     let value: Value = serde_json::from_str(raw.get())
         .map_err(|error| ApiError::invalid(format!("{field} is not JSON: {error}")))?;

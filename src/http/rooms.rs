@@ -5,56 +5,77 @@ use actix_web::web::{Data, Query};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
 
+use super::page::{self, Page};
 use super::request::RoomPath;
-use super::{Api, ApiError};
+use super::{Access, Api, ApiError, ErrorBody};
 use crate::domain::LeaseRules;
 use crate::store::{Participant, Participants, Session};
 
-#[derive(Deserialize)]
-pub struct Page {
-    limit: Option<usize>,
+/// Which part of a room's list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ParticipantsPage {
+    /// How many at most; all if left out.
+    #[param(minimum = 1)]
+    limit: Option<u32>,
+    /// The `next` of the page before.
     after: Option<String>,
 }
 
-#[derive(Serialize)]
+/// Who is in a room, at one instant.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ParticipantsAnswer<'a> {
+pub struct ParticipantsAnswer<'a> {
     room_id: &'a str,
+    /// Null where the room does not exist.
     generation: Option<i64>,
+    /// Null where the room does not exist.
     version: Option<i64>,
     as_of_ms: i64,
+    /// One entry a person, in order of arrival.
     participants: Vec<ParticipantAnswer<'a>>,
     next: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A person; `epoch` and the rest are those of their newest session.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ParticipantAnswer<'a> {
+#[schema(as = Participant)]
+pub struct ParticipantAnswer<'a> {
     user_id: &'a str,
     #[serde(flatten)]
     newest: SessionAnswer<'a>,
+    /// All sessions, newest first, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     devices: Option<Vec<DeviceAnswer<'a>>>,
 }
 
-#[derive(Serialize)]
+/// One of a person's sessions.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Device)]
 struct DeviceAnswer<'a> {
+    /// Null for the unnamed device.
     device_id: Option<&'a str>,
     #[serde(flatten)]
     session: SessionAnswer<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Session)]
 struct SessionAnswer<'a> {
     epoch: i64,
+    /// `connected` or `reconnecting`.
     status: &'static str,
     joined_at_ms: i64,
     last_seen_ms: i64,
     expires_at_ms: i64,
+    #[schema(value_type = Option<Object>)]
     cursor: Option<&'a RawValue>,
+    #[schema(value_type = Option<Object>)]
     metadata: Option<&'a RawValue>,
 }
 
@@ -80,7 +101,7 @@ impl<'a> SessionAnswer<'a> {
 }
 
 impl<'a> ParticipantAnswer<'a> {
-    fn new(person: &'a Participant, leases: &LeaseRules, at: DateTime<Utc>) -> Self {
+    pub fn new(person: &'a Participant, leases: &LeaseRules, at: DateTime<Utc>) -> Self {
         let devices = (person.sessions.len() > 1).then(|| {
             person
                 .sessions
@@ -99,14 +120,25 @@ impl<'a> ParticipantAnswer<'a> {
     }
 }
 
-/// `GET /rooms/{roomId}/participants`
+/// List who is in a room
+///
+/// Afterwards no expired member and no room without members is left in the tables for this room.
+#[utoipa::path(
+    get,
+    path = "/rooms/{roomId}/participants",
+    tag = "rooms",
+    params(("roomId" = String, Path, min_length = 1, max_length = 256), ParticipantsPage),
+    responses((status = 200, body = ParticipantsAnswer))
+)]
 pub async fn participants(
     api: Data<Api>,
+    access: Access,
     RoomPath(room_id): RoomPath,
-    Query(page): Query<Page>,
+    Query(page): Query<ParticipantsPage>,
 ) -> Result<HttpResponse, ApiError> {
+    access.may_read(&room_id)?;
     let after = page.after.as_deref().map(read_cursor).transpose()?;
-    let limit = page.limit.unwrap_or(usize::MAX);
+    let limit = page.limit.map_or(usize::MAX, |limit| limit as usize);
     if limit == 0 {
         return Err(ApiError::invalid("limit must be at least 1"));
     }
@@ -154,18 +186,36 @@ fn read_cursor(text: &str) -> Result<(i64, i64), ApiError> {
         .ok_or_else(|| ApiError::invalid("after must be the next of an earlier answer"))
 }
 
-#[derive(Serialize)]
+/// A room's figures.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct RoomAnswer<'a> {
+#[schema(as = Room)]
+pub struct RoomAnswer<'a> {
     room_id: &'a str,
     generation: i64,
     opened_at_ms: i64,
+    /// Live persons.
     member_count: usize,
     version: i64,
 }
 
-/// `GET /rooms/{roomId}`
-pub async fn room(api: Data<Api>, RoomPath(room_id): RoomPath) -> Result<HttpResponse, ApiError> {
+/// See whether a room exists, and how full it is
+#[utoipa::path(
+    get,
+    path = "/rooms/{roomId}",
+    tag = "rooms",
+    params(("roomId" = String, Path, min_length = 1, max_length = 256)),
+    responses(
+        (status = 200, body = RoomAnswer),
+        (status = 404, body = ErrorBody, description = "`room_not_found`: nobody is in it"),
+    )
+)]
+pub async fn room(
+    api: Data<Api>,
+    access: Access,
+    RoomPath(room_id): RoomPath,
+) -> Result<HttpResponse, ApiError> {
+    access.may_read(&room_id)?;
     let found = api.presence.participants(room_id.clone()).await?;
     let head = found.room.ok_or_else(ApiError::room_not_found)?;
     Ok(HttpResponse::Ok().json(RoomAnswer {
@@ -175,4 +225,66 @@ pub async fn room(api: Data<Api>, RoomPath(room_id): RoomPath) -> Result<HttpRes
         member_count: found.participants.len(),
         version: head.version,
     }))
+}
+
+/// Which rooms.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RoomsQuery {
+    /// Only rooms whose id starts like this.
+    prefix: Option<String>,
+}
+
+/// Rooms with a live member, in order of id.
+#[derive(Serialize, ToSchema)]
+pub struct RoomsAnswer<'a> {
+    rooms: Vec<RoomAnswer<'a>>,
+    next: Option<String>,
+}
+
+/// List rooms
+///
+/// A client lists only within a prefix that its token names.
+#[utoipa::path(
+    get,
+    path = "/rooms",
+    tag = "rooms",
+    params(RoomsQuery, Page),
+    responses((status = 200, body = RoomsAnswer))
+)]
+pub async fn rooms(
+    api: Data<Api>,
+    access: Access,
+    Query(query): Query<RoomsQuery>,
+    Query(page): Query<Page>,
+) -> Result<HttpResponse, ApiError> {
+    let prefix = query.prefix.unwrap_or_default();
+    if prefix.chars().any(char::is_control) {
+        return Err(ApiError::invalid(
+            "prefix must not contain control characters",
+        ));
+    }
+    access.may_list(&prefix)?;
+    let after = page.after_room()?;
+    let limit = page.limit()?;
+    let mut found = api
+        .presence
+        .alone(move |store| {
+            let (prefix, after) = (prefix.clone(), after.clone());
+            async move { store.list_rooms(&prefix, after.as_ref(), limit + 1).await }
+        })
+        .await?;
+    let next = page::cut(&mut found, limit, |last| page::write(&[&last.room_id]));
+    let rooms = found
+        .iter()
+        .map(|room| RoomAnswer {
+            room_id: &room.room_id,
+            generation: room.generation,
+            opened_at_ms: room.opened_at.timestamp_millis(),
+            // A count is not negative.
+            member_count: usize::try_from(room.member_count).unwrap_or(0),
+            version: room.version,
+        })
+        .collect();
+    Ok(HttpResponse::Ok().json(RoomsAnswer { rooms, next }))
 }

@@ -2,7 +2,8 @@
 //!
 //! Not sqlx's pool: that one waits without a bound for a sign of life of each
 //! connection that comes back, so that every loss of the network takes some of
-//! its places for as long as TCP believes in them. Here a connection is kept
+//! its places for as long as TCP believes in them, and costs a busy service a
+//! round trip per call. Here a connection is kept
 //! only after a call that ended well. After an error, a time-out or a caller
 //! that went away it is dropped: nothing is left in it for the next.
 
@@ -20,6 +21,8 @@ use sqlx::postgres::{
 };
 use sqlx::{Connection, Describe, Either, Error, Execute, Executor, Postgres, SqlStr};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::StoreError;
 
 /// A connection that lay idle for longer is tried before it is used, so that a
 /// restart of Postgres costs a reconnect and not an answer.
@@ -92,6 +95,15 @@ impl Connections {
             })
         })
         .await
+    }
+
+    /// Bounds what is done on a connection of one's own as a single statement is bounded.
+    pub(super) async fn bounded<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let answer = in_time(self.0.patience, "no answer", async { Ok(work.await) });
+        answer.await?
     }
 
     /// One that is there and, where it was long unused, answers.

@@ -1,10 +1,15 @@
 //! Joining: `leasehold.join_members`.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use sqlx::{Connection, PgExecutor};
 
 use super::error::{outcome, promised};
-use super::{Store, StoreError};
+use super::list::read_rooms;
+use super::{Participants, Store, StoreError};
 use crate::domain::{DeviceId, JoinRefusal, RoomId, UserId};
 
 /// What a join does where the user is there already.
@@ -62,6 +67,9 @@ pub struct Joined {
 /// What became of a join.
 pub type JoinOutcome = Result<Joined, JoinRefusal>;
 
+/// The same, with the room as the join left it.
+pub type ListedJoinOutcome = Result<(Joined, Arc<Participants>), JoinRefusal>;
+
 impl Store {
     /// Joins all of them in one transaction, in order.
     ///
@@ -69,6 +77,67 @@ impl Store {
     /// Where none of them took effect, or that is not known.
     pub async fn join(
         &self,
+        batch: &[Join],
+        limits: JoinLimits,
+    ) -> Result<Vec<JoinOutcome>, StoreError> {
+        self.join_on(&self.durable, batch, limits).await
+    }
+
+    /// The same, each with its room as of the join, read under the lock that the join holds.
+    ///
+    /// # Errors
+    /// Where none of them took effect, or that is not known.
+    pub async fn join_and_list(
+        &self,
+        batch: &[Join],
+        limits: JoinLimits,
+    ) -> Result<Vec<ListedJoinOutcome>, StoreError> {
+        let (outcomes, found) = self
+            .durable
+            .bounded(self.join_then_read(batch, limits))
+            .await?;
+        let found: HashMap<_, _> = found
+            .into_iter()
+            .map(|(id, room)| (id, Arc::new(room)))
+            .collect();
+        batch
+            .iter()
+            .zip(outcomes)
+            .map(|(join, outcome)| match outcome {
+                Ok(joined) => {
+                    let listed = found.get(&join.room_id).cloned();
+                    Ok(Ok((joined, promised(listed, "the joined room")?)))
+                }
+                Err(refusal) => Ok(Err(refusal)),
+            })
+            .collect()
+    }
+
+    async fn join_then_read(
+        &self,
+        batch: &[Join],
+        limits: JoinLimits,
+    ) -> Result<(Vec<JoinOutcome>, HashMap<RoomId, Participants>), StoreError> {
+        let mut held = self.durable.acquire().await?;
+        let mut transaction = held.begin().await?;
+        let outcomes = self.join_on(&mut *transaction, batch, limits).await?;
+        let as_of = outcomes.iter().flatten().map(|joined| joined.as_of).next();
+        let mut found = HashMap::new();
+        if as_of.is_some() {
+            let mut rooms: Vec<&str> = batch.iter().map(|j| j.room_id.as_str()).collect();
+            rooms.sort_unstable();
+            rooms.dedup();
+            // What had expired by then was pruned by the join.
+            read_rooms(&mut *transaction, &rooms, as_of, &mut found).await?;
+        }
+        transaction.commit().await?;
+        held.release();
+        Ok((outcomes, found))
+    }
+
+    async fn join_on(
+        &self,
+        executor: impl PgExecutor<'_>,
         batch: &[Join],
         limits: JoinLimits,
     ) -> Result<Vec<JoinOutcome>, StoreError> {
@@ -98,7 +167,7 @@ impl Store {
             limits.rooms,
             self.now,
         )
-        .fetch_all(&self.durable)
+        .fetch_all(executor)
         .await?;
 
         rows.sort_unstable_by_key(|row| row.ord);

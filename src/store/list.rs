@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
+use sqlx::PgExecutor;
 use sqlx::types::Json;
 
 use super::error::promised;
@@ -65,7 +66,7 @@ impl Store {
         let mut found = HashMap::with_capacity(rooms.len());
         let mut unread: Vec<&str> = rooms.iter().map(RoomId::as_str).collect();
         while !unread.is_empty() {
-            let expired = self.read_rooms(&unread, &mut found).await?;
+            let expired = read_rooms(&self.durable, &unread, self.now, &mut found).await?;
             if !expired.is_empty() {
                 // A renewal under way may save the member: prune waits for it, then the room is read anew.
                 self.prune(&expired).await?;
@@ -77,76 +78,6 @@ impl Store {
                 .collect();
         }
         Ok(found)
-    }
-
-    /// Reads what is there into `found`; returns the rooms that cannot be answered yet.
-    async fn read_rooms(
-        &self,
-        rooms: &[&str],
-        found: &mut HashMap<RoomId, Participants>,
-    ) -> Result<Vec<String>, StoreError> {
-        let rows = sqlx::query!(
-            r#"select room_id as "room_id!", as_of as "as_of!", generation, version, opened_at,
-                      user_id, device_id, epoch, arrival, joined_at, last_seen_at, lease_ms, lease_expires_at,
-                      disconnected_at, cursor as "cursor: Json<Box<RawValue>>",
-                      metadata as "metadata: Json<Box<RawValue>>", expired
-               from leasehold.room_members($1, $2)
-               order by room_id, arrival, epoch desc"#,
-            rooms as &[&str],
-            self.now,
-        )
-        .fetch_all(&self.durable)
-        .await?;
-
-        let mut expired: Vec<String> = Vec::new();
-        for row in rows {
-            if row.expired == Some(true) {
-                if expired.last() != Some(&row.room_id) {
-                    expired.push(row.room_id);
-                }
-                continue;
-            }
-            let head = row.generation.zip(row.version).zip(row.opened_at);
-            let room = found
-                .entry(RoomId::parse(row.room_id)?)
-                .or_insert_with(|| Participants {
-                    as_of: row.as_of,
-                    room: head.map(|((generation, version), opened_at)| RoomHead {
-                        generation,
-                        version,
-                        opened_at,
-                    }),
-                    participants: Vec::new(),
-                });
-            let Some(user_id) = row.user_id else { continue };
-            let arrival = promised(row.arrival, "arrival")?;
-            let device_id = promised(row.device_id, "device_id")?;
-            let session = Session {
-                device_id: if device_id.is_empty() {
-                    DeviceId::unnamed()
-                } else {
-                    DeviceId::parse(device_id)?
-                },
-                epoch: promised(row.epoch, "epoch")?,
-                joined_at: promised(row.joined_at, "joined_at")?,
-                last_seen_at: promised(row.last_seen_at, "last_seen_at")?,
-                lease_ms: promised(row.lease_ms, "lease_ms")?.cast_unsigned(),
-                lease_expires_at: promised(row.lease_expires_at, "lease_expires_at")?,
-                disconnected: row.disconnected_at.is_some(),
-                cursor: row.cursor.map(|json| json.0),
-                metadata: row.metadata.map(|json| json.0),
-            };
-            match room.participants.last_mut() {
-                Some(person) if person.arrival == arrival => person.sessions.push(session),
-                _ => room.participants.push(Participant {
-                    user_id: UserId::parse(user_id)?,
-                    arrival,
-                    sessions: vec![session],
-                }),
-            }
-        }
-        found.retain(|room, _| !expired.iter().any(|id| id == room.as_str()));
-        Ok(expired)
     }
 
     /// Removes what has expired in these rooms, and the rooms that this leaves empty.
@@ -164,4 +95,75 @@ impl Store {
         .await?;
         Ok(())
     }
+}
+
+/// Reads what is there into `found`; returns the rooms that cannot be answered yet.
+pub(super) async fn read_rooms(
+    executor: impl PgExecutor<'_>,
+    rooms: &[&str],
+    now: Option<DateTime<Utc>>,
+    found: &mut HashMap<RoomId, Participants>,
+) -> Result<Vec<String>, StoreError> {
+    let rows = sqlx::query!(
+        r#"select room_id as "room_id!", as_of as "as_of!", generation, version, opened_at,
+                  user_id, device_id, epoch, arrival, joined_at, last_seen_at, lease_ms, lease_expires_at,
+                  disconnected_at, cursor as "cursor: Json<Box<RawValue>>",
+                  metadata as "metadata: Json<Box<RawValue>>", expired
+           from leasehold.room_members($1, $2)
+           order by room_id, arrival, epoch desc"#,
+        rooms as &[&str],
+        now,
+    )
+    .fetch_all(executor)
+    .await?;
+
+    let mut expired: Vec<String> = Vec::new();
+    for row in rows {
+        if row.expired == Some(true) {
+            if expired.last() != Some(&row.room_id) {
+                expired.push(row.room_id);
+            }
+            continue;
+        }
+        let head = row.generation.zip(row.version).zip(row.opened_at);
+        let room = found
+            .entry(RoomId::parse(row.room_id)?)
+            .or_insert_with(|| Participants {
+                as_of: row.as_of,
+                room: head.map(|((generation, version), opened_at)| RoomHead {
+                    generation,
+                    version,
+                    opened_at,
+                }),
+                participants: Vec::new(),
+            });
+        let Some(user_id) = row.user_id else { continue };
+        let arrival = promised(row.arrival, "arrival")?;
+        let device_id = promised(row.device_id, "device_id")?;
+        let session = Session {
+            device_id: if device_id.is_empty() {
+                DeviceId::unnamed()
+            } else {
+                DeviceId::parse(device_id)?
+            },
+            epoch: promised(row.epoch, "epoch")?,
+            joined_at: promised(row.joined_at, "joined_at")?,
+            last_seen_at: promised(row.last_seen_at, "last_seen_at")?,
+            lease_ms: promised(row.lease_ms, "lease_ms")?.cast_unsigned(),
+            lease_expires_at: promised(row.lease_expires_at, "lease_expires_at")?,
+            disconnected: row.disconnected_at.is_some(),
+            cursor: row.cursor.map(|json| json.0),
+            metadata: row.metadata.map(|json| json.0),
+        };
+        match room.participants.last_mut() {
+            Some(person) if person.arrival == arrival => person.sessions.push(session),
+            _ => room.participants.push(Participant {
+                user_id: UserId::parse(user_id)?,
+                arrival,
+                sessions: vec![session],
+            }),
+        }
+    }
+    found.retain(|room, _| !expired.iter().any(|id| id == room.as_str()));
+    Ok(expired)
 }

@@ -1,26 +1,37 @@
 //! The only module that talks to Postgres: one file per operation, each a call of one SQL function.
 
 mod connections;
+mod disconnect;
 mod error;
 mod heartbeat;
+mod history;
 mod join;
 mod leave;
 mod list;
 mod migrate;
 mod pool;
+mod purge;
+mod remove;
+mod rooms;
 mod state;
 mod sweep;
 mod verify;
 
 use chrono::{DateTime, Utc};
 use connections::Connections;
+
+pub use disconnect::{Disconnect, DisconnectOutcome};
 pub use error::StoreError;
 pub use heartbeat::{Heartbeat, HeartbeatOutcome};
-pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined};
+pub use history::{JoinPlace, Lifetime, PastSession, Period};
+pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined, ListedJoinOutcome};
 pub use leave::{Leave, LeaveOutcome};
 pub use list::{Participant, Participants, RoomHead, Session};
 pub use migrate::{Applied, MigrateError, Migrations, UnfitSchema};
 pub use pool::DatabaseSettings;
+pub use purge::PurgeBatch;
+pub use remove::{Removal, RemovalOutcome};
+pub use rooms::{RoomSummary, Whereabouts};
 pub use state::{Census, Readiness};
 pub use sweep::SweepBatch;
 pub use verify::Violation;

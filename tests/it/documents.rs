@@ -151,12 +151,12 @@ async fn the_sql_reference_has_every_public_function_table_and_view() {
     assert!(missing.is_empty(), "docs/sql.md lacks {missing:#?}");
 }
 
-#[tokio::test]
-async fn the_readme_shows_what_the_service_answers() {
+/// Runs the commands and the SQL of a document against a service of its own.
+async fn run_commands_of(path: &str, at_least: usize) {
     let database = Database::new().await;
     let app = App::spawn(&database).await;
     let mut connection = connect(&database).await;
-    let document = Document::read("README.md");
+    let document = Document::read(path);
     let mut outputs = Vec::new();
     for example in document.examples() {
         let output = match example.info.as_str() {
@@ -183,10 +183,20 @@ async fn the_readme_shows_what_the_service_answers() {
         };
         outputs.push((example, output));
     }
-    assert!(outputs.len() > 5, "only {} examples", outputs.len());
+    assert!(outputs.len() >= at_least, "only {} examples", outputs.len());
     document.expect(outputs, but_for_instants);
     database.verify().await;
     app.stop().await;
+}
+
+#[tokio::test]
+async fn the_readme_shows_what_the_service_answers() {
+    run_commands_of("README.md", 6).await;
+}
+
+#[tokio::test]
+async fn the_api_reference_shows_what_the_service_answers() {
+    run_commands_of("docs/api.md", 15).await;
 }
 
 #[test]

@@ -3,23 +3,33 @@
 
 mod support;
 
+mod access;
 mod bad_input;
 mod batches;
 mod commands;
 mod contract;
 mod crowd;
+mod disconnect;
 mod documents;
 mod expiry;
 mod faults;
+mod gateway;
+mod injection;
 mod isolation;
 mod leases;
+mod limits;
+mod listing;
 mod migrations;
 mod model;
+mod moderation;
+mod openapi;
 mod processes;
+mod purge;
 mod races;
 mod rolling_deployment;
 mod schema;
 mod sequences;
 mod structure;
 mod sweep;
+mod tokens;
 mod verify;

@@ -18,6 +18,9 @@ struct Args {
     serve: ServeArgs,
 }
 
+/// Signs the client tokens of tests.
+pub const SECRET: &str = "a secret that only tests use, long enough";
+
 /// The settings of `leasehold serve` with these flags, on a free port.
 pub fn serve_args(flags: &[&str]) -> ServeArgs {
     let fixed = ["serve", "--bind", "127.0.0.1:0", "--log", "off"];
@@ -76,6 +79,14 @@ impl App {
     pub async fn get(&self, path: &str) -> Response {
         self.client
             .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap()
+    }
+
+    pub async fn delete(&self, path: &str) -> Response {
+        self.client
+            .delete(format!("{}{path}", self.url))
             .send()
             .await
             .unwrap()

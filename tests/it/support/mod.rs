@@ -1,6 +1,7 @@
 //! What the tests stand on: a database each, a service on a free port, and time that tests move.
 
 mod app;
+mod blocked;
 pub mod curl;
 mod database;
 mod document;
@@ -12,7 +13,7 @@ mod server;
 mod service;
 pub mod signature;
 
-pub use app::{App, serve_args};
+pub use app::{App, SECRET, serve_args};
 pub use database::Database;
 pub use document::{Document, Example};
 pub use load::{Acknowledged, Load};

@@ -1,0 +1,96 @@
+//! Settings of authentication: which credentials hold, and what happens without any.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::http::auth::{AuthSettings, TokenSettings};
+
+/// Who may use the service.
+#[derive(Debug, Clone, Args)]
+pub struct AuthArgs {
+    /// Keys with full access, separated by commas
+    #[arg(long, env = "LEASEHOLD_SERVER_KEYS", hide_env_values = true)]
+    pub server_keys: Option<SecretString>,
+
+    /// A file with keys with full access, one a line
+    #[arg(long, env = "LEASEHOLD_SERVER_KEYS_FILE")]
+    pub server_keys_file: Option<PathBuf>,
+
+    /// The secret that signs client tokens with HS256, at least 32 bytes
+    #[arg(long, env = "LEASEHOLD_JWT_HS256_SECRET", hide_env_values = true)]
+    pub jwt_hs256_secret: Option<SecretString>,
+
+    /// A PEM file with the public key of client tokens, for RS256 or EdDSA
+    #[arg(long, env = "LEASEHOLD_JWT_PUBLIC_KEY_FILE")]
+    pub jwt_public_key_file: Option<PathBuf>,
+
+    /// A file with the JSON Web Key Set of client tokens, for RS256 or EdDSA; read again when it changes
+    #[arg(long, env = "LEASEHOLD_JWKS_FILE")]
+    pub jwks_file: Option<PathBuf>,
+
+    /// Serve beyond this machine although no authentication is configured
+    #[arg(long, env = "LEASEHOLD_INSECURE_NO_AUTH")]
+    pub insecure_no_auth: bool,
+}
+
+impl AuthArgs {
+    /// What is configured.
+    ///
+    /// # Errors
+    /// Names the setting and what is wrong with it.
+    pub fn settings(&self) -> anyhow::Result<AuthSettings> {
+        let mut server_keys = Vec::new();
+        if let Some(keys) = &self.server_keys {
+            server_keys.extend(split(keys.expose_secret(), ','));
+        }
+        if let Some(path) = &self.server_keys_file {
+            let shown = path.display();
+            let text: SecretString = std::fs::read_to_string(path)
+                .with_context(|| format!("LEASEHOLD_SERVER_KEYS_FILE {shown} cannot be read"))?
+                .into();
+            let before = server_keys.len();
+            server_keys.extend(split(text.expose_secret(), '\n'));
+            if server_keys.len() == before {
+                bail!("LEASEHOLD_SERVER_KEYS_FILE {shown} holds no key; write one a line");
+            }
+        }
+        Ok(AuthSettings {
+            server_keys,
+            tokens: TokenSettings {
+                // An empty variable is how some tools say that there is none.
+                hs256_secret: self
+                    .jwt_hs256_secret
+                    .clone()
+                    .filter(|secret| !secret.expose_secret().is_empty()),
+                public_key_file: self.jwt_public_key_file.clone(),
+                jwks_file: self.jwks_file.clone(),
+            },
+        })
+    }
+
+    /// Refuses to serve other machines without authentication.
+    ///
+    /// # Errors
+    /// Where that would happen and nobody said that it should.
+    pub fn check_exposure(&self, bind: SocketAddr, is_required: bool) -> anyhow::Result<()> {
+        if is_required || self.insecure_no_auth || bind.ip().is_loopback() {
+            return Ok(());
+        }
+        bail!(
+            "LEASEHOLD_BIND is {bind}, which other machines reach, but no authentication is configured; \
+             set LEASEHOLD_SERVER_KEYS or a key for client tokens, bind 127.0.0.1, \
+             or say --insecure-no-auth where the network keeps others out"
+        );
+    }
+}
+
+fn split(text: &str, separator: char) -> impl Iterator<Item = SecretString> {
+    text.split(separator)
+        .map(str::trim)
+        .filter(|key| !key.is_empty())
+        .map(SecretString::from)
+}

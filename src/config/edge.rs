@@ -1,0 +1,69 @@
+//! Settings of the edge: which pages may ask, how often, and how slowly.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::whole;
+use crate::http::auth::RateSettings;
+
+/// How requests come in.
+#[derive(Debug, Clone, Args)]
+pub struct EdgeArgs {
+    /// Origins whose pages may use the service, separated by commas; * for all, none if left out
+    #[arg(long, env = "LEASEHOLD_CORS_ORIGINS", value_delimiter = ',', value_parser = origin)]
+    pub cors_origins: Vec<String>,
+
+    /// Requests a second that one client may make; unlimited if left out
+    #[arg(long, env = "LEASEHOLD_RATE_LIMIT",
+          value_parser = whole::<u32>("LEASEHOLD_RATE_LIMIT", 1..=1_000_000))]
+    pub rate_limit: Option<u32>,
+
+    /// Requests that one client may make at once after a pause; twice the rate if left out
+    #[arg(long, env = "LEASEHOLD_RATE_BURST",
+          value_parser = whole::<u32>("LEASEHOLD_RATE_BURST", 1..=1_000_000))]
+    pub rate_burst: Option<u32>,
+
+    /// The longest that a request's head, and then its body, may take to arrive, in milliseconds
+    #[arg(long, env = "LEASEHOLD_REQUEST_TIMEOUT_MS", default_value = "5000",
+          value_parser = whole::<u32>("LEASEHOLD_REQUEST_TIMEOUT_MS", 100..=600_000))]
+    pub request_timeout_ms: u32,
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_origin = text.split_once("://").is_some_and(|(scheme, host)| {
+        !scheme.is_empty() && !host.is_empty() && !host.contains('/')
+    });
+    if text.is_empty() || text == "*" || is_origin {
+        Ok(text.to_owned())
+    } else {
+        Err(
+            "LEASEHOLD_CORS_ORIGINS must be origins like https://app.example.com, without a path, or *"
+                .to_owned(),
+        )
+    }
+}
+
+impl EdgeArgs {
+    /// `None` where there is no limit.
+    pub fn rate(&self) -> Option<RateSettings> {
+        let per_second = NonZeroU32::new(self.rate_limit?)?;
+        let burst = self
+            .rate_burst
+            .and_then(NonZeroU32::new)
+            .unwrap_or(per_second.saturating_mul(NonZeroU32::MIN.saturating_add(1)));
+        Some(RateSettings { per_second, burst })
+    }
+
+    pub fn request_timeout(&self) -> Duration {
+        Duration::from_millis(self.request_timeout_ms.into())
+    }
+
+    /// Those that are named; none where pages elsewhere may not ask.
+    pub fn origins(&self) -> Vec<&str> {
+        let named = self.cors_origins.iter().map(String::as_str);
+        named.filter(|origin| !origin.is_empty()).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! The purge: forgets generations that closed long ago. Off unless somebody says how long to keep.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::{Store, StoreError};
+
+/// Events that one transaction takes on, more or less: generations go whole.
+const BATCH: i32 = 10_000;
+
+/// What one run of the purge did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// False where another instance was purging.
+    pub ran: bool,
+    pub generations: i64,
+    pub events: i64,
+    pub blocks: i64,
+}
+
+/// The job.
+#[derive(Debug, Clone)]
+pub struct Purge {
+    store: Store,
+    older_than: Duration,
+}
+
+impl Purge {
+    /// Keeps what closed less than `older_than` ago, by the database's clock.
+    pub fn new(store: Store, older_than: Duration) -> Self {
+        Self { store, older_than }
+    }
+
+    /// Batch after batch, until nothing more is due, another purge is at work or `stop` is asked for.
+    ///
+    /// # Errors
+    /// Where a batch failed; the earlier ones stand.
+    pub async fn run_once(&self, stop: &CancellationToken) -> Result<Purged, StoreError> {
+        let mut purged = Purged::default();
+        while !stop.is_cancelled() {
+            let batch = self.store.purge(self.older_than, BATCH).await?;
+            purged.ran |= batch.ran;
+            purged.generations += i64::from(batch.generations_purged);
+            purged.events += i64::from(batch.events_purged);
+            purged.blocks += i64::from(batch.blocks_purged);
+            if !batch.ran || batch.finished {
+                break;
+            }
+        }
+        Ok(purged)
+    }
+
+    /// Runs every `interval`, give or take a tenth so that instances spread, until `stop`.
+    pub async fn repeat(self, interval: Duration, stop: CancellationToken) {
+        loop {
+            match self.run_once(&stop).await {
+                Ok(purged) if purged.generations > 0 => tracing::info!(
+                    generations = purged.generations,
+                    events = purged.events,
+                    blocks = purged.blocks,
+                    "purged"
+                ),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "the purge failed and will be tried again"),
+            }
+            let pause = interval.mul_f64(rand::random_range(0.9..1.1));
+            if stop
+                .run_until_cancelled(tokio::time::sleep(pause))
+                .await
+                .is_none()
+            {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Ending other people's sessions: `leasehold.remove_member` and `leasehold.close_room`.
+
+use super::{Store, StoreError};
+use crate::domain::{RoomId, StaleReason, UserId};
+
+/// A decision to have a person out of a room.
+#[derive(Debug, Clone)]
+pub struct Removal {
+    pub room_id: RoomId,
+    pub user_id: UserId,
+    /// Only the session with this epoch; all of the person's where `None`.
+    pub epoch: Option<i64>,
+    /// For how many milliseconds joins are refused; 0 lifts an earlier block, `None` leaves it.
+    pub block_ms: Option<i64>,
+}
+
+/// How many sessions were ended, or why the one that was named is not current: then nothing changed.
+pub type RemovalOutcome = Result<i32, StaleReason>;
+
+impl Store {
+    /// Ends the sessions now, whatever their devices do meanwhile.
+    ///
+    /// # Errors
+    /// Where it did not happen, or that is not known.
+    pub async fn remove(&self, removal: &Removal) -> Result<RemovalOutcome, StoreError> {
+        let row = sqlx::query!(
+            r#"select outcome as "outcome!", sessions_ended as "sessions_ended!"
+               from leasehold.remove_member($1, $2, $3, $4, $5)"#,
+            removal.room_id.as_str(),
+            removal.user_id.as_str(),
+            removal.epoch,
+            removal.block_ms,
+            self.now,
+        )
+        .fetch_one(&self.durable)
+        .await?;
+        match row.outcome.as_str() {
+            "removed" | "absent" => Ok(Ok(row.sessions_ended)),
+            reason => Ok(Err(reason.parse().map_err(
+                |error: crate::domain::UnknownWord| StoreError::Unexpected(error.to_string()),
+            )?)),
+        }
+    }
+
+    /// Ends every session of the room; says how many there were.
+    ///
+    /// # Errors
+    /// Where it did not happen, or that is not known.
+    pub async fn close_room(&self, room_id: &RoomId) -> Result<i32, StoreError> {
+        Ok(sqlx::query_scalar!(
+            r#"select sessions_ended as "sessions_ended!" from leasehold.close_room($1, $2)"#,
+            room_id.as_str(),
+            self.now,
+        )
+        .fetch_one(&self.durable)
+        .await?)
+    }
+}

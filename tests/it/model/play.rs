@@ -28,12 +28,12 @@ pub async fn against_both(database: &Database, steps: &[Step]) -> Result<(), Str
                 "step {position} at {now}: the rules answer {expected:#?}, Postgres {actual:#?}"
             ));
         }
-    }
-    let (expected, actual) = (state::expected(&rules), state::actual(database).await);
-    if expected != actual {
-        return Err(format!(
-            "in the end the rules hold {expected:#?}, Postgres {actual:#?}"
-        ));
+        let (expected, actual) = (state::expected(&rules), state::actual(database).await);
+        if expected != actual {
+            return Err(format!(
+                "after step {position} at {now}: the rules hold {expected:#?}, Postgres {actual:#?}"
+            ));
+        }
     }
     let violations = database.store.verify().await.unwrap();
     if !violations.is_empty() {

@@ -142,6 +142,26 @@ fn beat() -> impl Strategy<Value = Beat> {
     )
 }
 
+/// About half of them of the first one's session, so that sessions ask more than once.
+fn beats() -> impl Strategy<Value = Vec<Beat>> {
+    prop::collection::vec((any::<bool>(), beat()), 1..9).prop_map(|draws| {
+        let first = draws[0].1.clone();
+        let like_first = |(is_same, beat): (bool, Beat)| {
+            if !is_same {
+                return beat;
+            }
+            Beat {
+                room: first.room.clone(),
+                user: first.user.clone(),
+                device: first.device.clone(),
+                epoch: first.epoch,
+                ..beat
+            }
+        };
+        draws.into_iter().map(like_first).collect()
+    })
+}
+
 fn leave() -> impl Strategy<Value = Leave> {
     (room(), user(), device(), epoch()).prop_map(|(room, user, device, epoch)| Leave {
         room,
@@ -156,7 +176,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         5 => (prop::collection::vec(join(), 1..7), limits())
             .prop_map(|(joins, limits)| Operation::Join(joins, limits)),
-        5 => prop::collection::vec(beat(), 1..9).prop_map(Operation::Beat),
+        5 => beats().prop_map(Operation::Beat),
         3 => prop::collection::vec(leave(), 1..5).prop_map(Operation::Leave),
         2 => rooms().prop_map(Operation::List),
         1 => rooms().prop_map(Operation::Prune),

@@ -85,7 +85,7 @@ async fn one_of_the_crowd(store: Store, epochs: Epochs) -> Result<(usize, usize)
     let (mut joined, mut renewed) = (0, 0);
     while started.elapsed() < LASTS {
         match rand::random_range(0..10) {
-            0..=2 => {
+            0..2 => {
                 let limits = JoinLimits {
                     members_per_room: Some(4),
                     ..JoinLimits::default()

@@ -319,16 +319,17 @@ AS $function$
 declare
     v_now timestamptz;
     v_locked text[];
+    v_asks_for_lease boolean := array_remove(p_lease_ms, null) <> '{}';
     v_rows tid[];
-    v_ords integer[];
+    v_renewed integer[];
     v_repeats bigint;
+    v_first_expiry timestamptz;
     v_repeated record;
     v_last_rows tid[];
     v_last_ords integer[];
-    v_renewed integer[];
 begin
     -- A shorter lease lowers the room's next_expiry_at, which needs the room's lock, and rooms come first.
-    if array_remove(p_lease_ms, null) <> '{}' then
+    if v_asks_for_lease then
         select h.locked
           into v_locked
           from leasehold.lock_rooms(array(
@@ -339,9 +340,9 @@ begin
     -- In one order, so that two batches cannot wait for each other. A locked row
     -- does not move, so the update below finds it by its place. A room that was
     -- opened anew during the wait is not locked, and ended the sessions meant here.
-    select array_agg(l.ctid), array_agg(l.ord), count(*) - count(distinct l.ctid)
-      into v_rows, v_ords, v_repeats
-      from (select m.ctid, q.ord::integer as ord
+    select array_agg(l.ctid), array_agg(l.ord), count(*) - count(distinct l.ctid), min(l.lease_expires_at)
+      into v_rows, v_renewed, v_repeats, v_first_expiry
+      from (select m.ctid, q.ord::integer as ord, m.lease_expires_at
               from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
                    with ordinality as q (room_id, user_id, device_id, epoch, ord)
               join leasehold.members m
@@ -351,15 +352,22 @@ begin
              order by m.room_id, m.user_id, m.device_id
                for no key update of m) l;
     v_now := coalesce(p_now, clock_timestamp());
+    if leasehold.lease_expired(v_first_expiry, v_now) then
+        select array_agg(l.ctid), array_agg(l.ord)
+          into v_rows, v_renewed
+          from unnest(v_rows, v_renewed) as l (ctid, ord)
+          join leasehold.members m on m.ctid = l.ctid
+         where not leasehold.lease_expired(m.lease_expires_at, v_now);
+    end if;
 
     -- An UPDATE changes a row once: the last request of a session speaks for the earlier ones.
     v_last_rows := v_rows;
-    v_last_ords := v_ords;
+    v_last_ords := v_renewed;
     if v_repeats > 0 then
         for v_repeated in
             select l.ord, l.previous
               from (select r.ord, lag(r.ord) over (partition by r.ctid order by r.ord) as previous
-                      from unnest(v_rows, v_ords) as r (ctid, ord)) l
+                      from unnest(v_rows, v_renewed) as r (ctid, ord)) l
              where l.previous is not null
              order by l.ord
         loop
@@ -377,33 +385,21 @@ begin
         select array_agg(l.ctid), array_agg(l.ord)
           into v_last_rows, v_last_ords
           from (select r.ctid, max(r.ord) as ord
-                  from unnest(v_rows, v_ords) as r (ctid, ord)
+                  from unnest(v_rows, v_renewed) as r (ctid, ord)
                  group by r.ctid) l;
     end if;
 
-    with renewed as (
-        update leasehold.members m
-           set last_seen_at = v_now,
-               lease_ms = coalesce(p_lease_ms[l.ord], m.lease_ms),
-               lease_expires_at = v_now + coalesce(p_lease_ms[l.ord], m.lease_ms) * interval '1 millisecond',
-               disconnected_at = null,
-               cursor = case when p_set_cursor[l.ord] then p_cursors[l.ord] else m.cursor end,
-               metadata = case when p_set_metadata[l.ord] then p_metadata[l.ord] else m.metadata end
-          from unnest(v_last_rows, v_last_ords) as l (ctid, ord)
-         where m.ctid = l.ctid
-           and not leasehold.lease_expired(m.lease_expires_at, v_now)
-        returning l.ord
-    )
-    select coalesce(array_agg(r.ord), '{}') into v_renewed from renewed r;
-    if v_repeats > 0 then
-        select coalesce(array_agg(e.ord), '{}')
-          into v_renewed
-          from unnest(v_rows, v_ords) as e (ctid, ord)
-          join unnest(v_last_rows, v_last_ords) as l (ctid, ord) on l.ctid = e.ctid
-         where l.ord = any (v_renewed);
-    end if;
+    update leasehold.members m
+       set last_seen_at = v_now,
+           lease_ms = coalesce(p_lease_ms[l.ord], m.lease_ms),
+           lease_expires_at = v_now + coalesce(p_lease_ms[l.ord], m.lease_ms) * interval '1 millisecond',
+           disconnected_at = null,
+           cursor = case when p_set_cursor[l.ord] then p_cursors[l.ord] else m.cursor end,
+           metadata = case when p_set_metadata[l.ord] then p_metadata[l.ord] else m.metadata end
+      from unnest(v_last_rows, v_last_ords) as l (ctid, ord)
+     where m.ctid = l.ctid;
 
-    if array_remove(p_lease_ms, null) <> '{}' then
+    if v_asks_for_lease then
         update leasehold.rooms r
            set next_expiry_at = q.first_expiry_at
           from (select q.room_id, v_now + min(q.lease_ms) * interval '1 millisecond' as first_expiry_at
@@ -414,12 +410,12 @@ begin
     end if;
 
     return query select o, 'renewed' from unnest(v_renewed) as o;
-    if cardinality(v_renewed) < cardinality(p_room_ids) then
+    if coalesce(cardinality(v_renewed), 0) < cardinality(p_room_ids) then
         return query
         select q.ord::integer, leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch)
           from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
                with ordinality as q (room_id, user_id, device_id, epoch, ord)
-         where q.ord <> all (v_renewed);
+         where q.ord <> all (coalesce(v_renewed, '{}'));
     end if;
 end
 $function$;

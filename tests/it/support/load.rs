@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -18,14 +18,12 @@ type Session = (String, String, i64);
 pub struct Acknowledged {
     pub joins: Vec<Session>,
     pub leaves: Vec<Session>,
-    pub heartbeats: u64,
 }
 
 impl Acknowledged {
     pub fn add(&mut self, other: Self) {
         self.joins.extend(other.joins);
         self.leaves.extend(other.leaves);
-        self.heartbeats += other.heartbeats;
     }
 
     /// Requires that all of it is in the history, and that no epoch was handed out twice.
@@ -60,27 +58,35 @@ impl Acknowledged {
 /// Clients that join, beat, leave and list at random until they are stopped.
 pub struct Load {
     clients: JoinSet<Acknowledged>,
-    stop: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+}
+
+/// What the clients and the test tell each other meanwhile.
+#[derive(Default)]
+struct Progress {
+    stop: AtomicBool,
+    joins: AtomicU64,
+    heartbeats: AtomicU64,
 }
 
 impl Load {
     /// So many clients, spread over these services. Few rooms and users, so that they meet.
     pub fn start(urls: &[&str], clients: usize) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
+        let progress = Arc::new(Progress::default());
         let mut tasks = JoinSet::new();
         for n in 0..clients {
             let url = urls[n % urls.len()].to_owned();
-            tasks.spawn(client(url, Arc::clone(&stop)));
+            tasks.spawn(client(url, Arc::clone(&progress)));
         }
         Self {
             clients: tasks,
-            stop,
+            progress,
         }
     }
 
     /// Stops when the requests under way are answered.
     pub async fn stop(self) -> Acknowledged {
-        self.stop.store(true, Ordering::Relaxed);
+        self.progress.stop.store(true, Ordering::Relaxed);
         let mut all = Acknowledged::default();
         for one in self.clients.join_all().await {
             all.add(one);
@@ -88,33 +94,46 @@ impl Load {
         all
     }
 
-    /// Lets it run for a while.
-    pub async fn run(urls: &[&str], clients: usize, time: Duration) -> Acknowledged {
-        let load = Self::start(urls, clients);
-        tokio::time::sleep(time).await;
-        load.stop().await
+    /// Waits until so many more joins were acknowledged, and a few heartbeats at all,
+    /// however long a busy machine takes for them.
+    pub async fn until_more_joins(&self, joins: u64) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let enough = self.progress.joins.load(Ordering::Relaxed) + joins;
+        loop {
+            let joined = self.progress.joins.load(Ordering::Relaxed);
+            let renewed = self.progress.heartbeats.load(Ordering::Relaxed);
+            if joined >= enough && renewed >= 5 {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{joined} of {enough} joins, {renewed} heartbeats"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }
 
-async fn client(url: String, stop: Arc<AtomicBool>) -> Acknowledged {
+async fn client(url: String, progress: Arc<Progress>) -> Acknowledged {
     let client = Client::builder()
         .timeout(Duration::from_secs(5))
         .build()
         .unwrap();
     let mut acknowledged = Acknowledged::default();
     let mut held: Vec<Session> = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
+    while !progress.stop.load(Ordering::Relaxed) {
         let room = format!("room-{}", rand::random_range(0..6));
         let action = rand::random_range(0..10);
         // No answer is no acknowledgement; the next request tells more.
         let outcome = match action {
             0..3 => {
                 let user = format!("user-{}", rand::random_range(0..8));
-                let body = json!({ "userId": user, "leaseMs": rand::random_range(100..400) });
+                let body = json!({ "userId": user, "leaseMs": rand::random_range(100..2000) });
                 let answer = post(&client, &url, &room, "join", &body).await;
                 answer.map(|(status, answer)| {
                     if status == 200 {
                         let session = (room, user, answer["epoch"].as_i64().unwrap());
+                        progress.joins.fetch_add(1, Ordering::Relaxed);
                         acknowledged.joins.push(session.clone());
                         held.push(session);
                     }
@@ -138,7 +157,9 @@ async fn client(url: String, stop: Arc<AtomicBool>) -> Acknowledged {
                     json!({ "userId": session.1, "epoch": session.2, "cursor": { "x": action } });
                 let answer = post(&client, &url, &session.0, "heartbeat", &body).await;
                 answer.map(|(status, _)| {
-                    acknowledged.heartbeats += u64::from(status == 204);
+                    progress
+                        .heartbeats
+                        .fetch_add(u64::from(status == 204), Ordering::Relaxed);
                     status
                 })
             }

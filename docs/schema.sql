@@ -9,6 +9,7 @@ create table leasehold.blocks (
     constraint blocks_room_id_form CHECK (leasehold.is_id(room_id)),
     constraint blocks_user_id_form CHECK (leasehold.is_id(user_id))
 );
+CREATE INDEX blocks_by_end ON leasehold.blocks USING btree (blocked_until);
 comment on table leasehold.blocks is
     'Who may not join a room, and until when: a removal that holds for a time.';
 
@@ -91,6 +92,17 @@ comment on column leasehold.membership_events.recorded_at is
     'When it was written.';
 comment on column leasehold.membership_events.last_seen_at is
     'On an end: the session''s last heartbeat.';
+
+create table leasehold.purges (
+    only_row boolean not null default true,
+    purged_xact_id xid8,
+    purged_event_id bigint,
+    constraint purges_pkey PRIMARY KEY (only_row),
+    constraint purges_one_row CHECK (only_row),
+    constraint purges_position_whole CHECK ((num_nulls(purged_xact_id, purged_event_id) = ANY (ARRAY[0, 2])))
+);
+comment on table leasehold.purges is
+    'One row: the highest place in the order of membership_events_in_commit_order that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
 
 create table leasehold.room_generations (
     room_id text collate "C" not null,
@@ -209,7 +221,9 @@ create view leasehold.sessions as
             ELSE NULL::text
         END) AS end_reason,
     COALESCE(e.last_seen_at, m.last_seen_at) AS last_seen_at,
-    e.recorded_at AS end_recorded_at
+    e.recorded_at AS end_recorded_at,
+    j.version AS joined_version,
+    j.event_id AS joined_event_id
    FROM leasehold.membership_events j
      LEFT JOIN leasehold.membership_events e ON e.room_id = j.room_id AND e.user_id = j.user_id AND e.epoch = j.epoch AND e.kind = 'ended'::text
      LEFT JOIN leasehold.members m ON m.room_id = j.room_id AND m.user_id = j.user_id AND m.device_id = j.device_id AND m.epoch = j.epoch
@@ -240,6 +254,85 @@ AS $function$
 $function$;
 comment on function leasehold.census(p_now timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision) is
     'Live rooms and persons, and how long ago the longest unseen row was seen. Scans the members.';
+
+CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_held record;
+begin
+    v_held := leasehold.lock_rooms(array[p_room_id], p_now);
+    perform leasehold.prune_due(v_held.locked, v_held.instant);
+    sessions_ended := leasehold.end_sessions(p_room_id, null, null, 'room_closed', v_held.instant);
+    outcome := case when sessions_ended > 0 then 'closed' else 'absent' end;
+    if sessions_ended > 0 then
+        perform leasehold.prune_locked(v_held.locked, v_held.instant);
+    end if;
+end
+$function$;
+comment on function leasehold.close_room(p_room_id text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer) is
+    'Ends every session of a room and with them its generation. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation.';
+
+CREATE OR REPLACE FUNCTION leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    select d.outcome
+      from leasehold.disconnect_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], p_now) d
+$function$;
+comment on function leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_now timestamp with time zone) is
+    'Marks one member''s session, in the caller''s transaction. Outcomes as of disconnect_members.';
+
+CREATE OR REPLACE FUNCTION leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(ord integer, outcome text)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+    v_now timestamptz;
+    v_rows tid[];
+    v_lost integer[];
+begin
+    -- In the order of the heartbeats, so that the two cannot wait for each other.
+    -- A locked row does not move, so the update below finds it by its place.
+    select array_agg(l.ctid)
+      into v_rows
+      from (select m.ctid
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+                   as q (room_id, user_id, device_id, epoch)
+              join leasehold.members m
+                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+               and m.epoch = q.epoch
+             order by m.room_id, m.user_id, m.device_id
+               for no key update of m) l;
+    v_now := coalesce(p_now, clock_timestamp());
+
+    with lost as (
+        -- The first report counts: since when the transport is lost.
+        update leasehold.members m
+           set disconnected_at = coalesce(m.disconnected_at, v_now)
+         where m.ctid = any (v_rows)
+           and not leasehold.lease_expired(m.lease_expires_at, v_now)
+        returning m.room_id, m.user_id, m.device_id, m.epoch
+    )
+    select coalesce(array_agg(q.ord::integer), '{}')
+      into v_lost
+      from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+           with ordinality as q (room_id, user_id, device_id, epoch, ord)
+      join lost using (room_id, user_id, device_id, epoch);
+
+    return query
+    select q.ord::integer,
+           case when q.ord = any (v_lost) then 'disconnected'
+                else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
+      from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+           with ordinality as q (room_id, user_id, device_id, epoch, ord);
+end
+$function$;
+comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone) is
+    'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, or as of stale_reason.';
 
 CREATE OR REPLACE FUNCTION leasehold.end_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone)
  RETURNS void
@@ -298,6 +391,31 @@ end
 $function$;
 comment on function leasehold.end_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone) is
     'Internal. Removes sessions and records their end. The caller holds their rooms'' locks and prunes afterwards.';
+
+CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_id text, p_user_id text, p_epoch bigint, p_reason text, p_now timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_rooms text[];
+    v_users text[];
+    v_devices text[];
+begin
+    select array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id)
+      into v_rooms, v_users, v_devices
+      from leasehold.members m
+     where m.room_id = p_room_id
+       and (p_user_id is null or m.user_id = p_user_id)
+       and (p_epoch is null or m.epoch = p_epoch);
+    if v_rooms is null then
+        return 0;
+    end if;
+    perform leasehold.end_members(v_rooms, v_users, v_devices, p_reason, p_now);
+    return cardinality(v_rooms);
+end
+$function$;
+comment on function leasehold.end_sessions(p_room_id text, p_user_id text, p_epoch bigint, p_reason text, p_now timestamp with time zone) is
+    'Internal. Ends the sessions of a room, or of one user in it, or the one with this epoch; says how many. The caller holds the room''s lock and prunes afterwards.';
 
 CREATE OR REPLACE FUNCTION leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
@@ -686,6 +804,33 @@ $function$;
 comment on function leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone) is
     'Ends sessions whose epoch is current, one request per position of the arrays. Outcomes: left, or as of stale_reason.';
 
+CREATE OR REPLACE FUNCTION leasehold.list_rooms(p_prefix text DEFAULT ''::text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(room_id text, generation bigint, version bigint, opened_at timestamp with time zone, member_count integer, as_of timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant)
+    select r.room_id, r.generation, r.version, r.opened_at, live.persons, clock.instant
+      from leasehold.rooms r
+     cross join clock
+     cross join lateral (
+           -- While no lease of the room can have ended, its count is exact.
+           select case when leasehold.lease_expired(r.next_expiry_at, clock.instant)
+                       then (select count(distinct m.user_id)::integer
+                               from leasehold.members m
+                              where m.room_id = r.room_id
+                                and not leasehold.lease_expired(m.lease_expires_at, clock.instant))
+                       else r.member_count end as persons) live
+     where r.room_id > p_after
+       -- An id has at most 256 characters: nothing that starts with the prefix sorts behind this.
+       and r.room_id between p_prefix and p_prefix || repeat(U&'\+10FFFF', 256)
+       and live.persons > 0
+     order by r.room_id
+     limit p_limit
+$function$;
+comment on function leasehold.list_rooms(p_prefix text, p_after text, p_limit integer, p_now timestamp with time zone) is
+    'The rooms with a live member whose id starts with p_prefix, in order of id, those after p_after.';
+
 CREATE OR REPLACE FUNCTION leasehold.lock_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -853,6 +998,142 @@ $function$;
 comment on function leasehold.prune_rooms(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer) is
     'Removes the expired members of these rooms, and the rooms that this leaves empty.';
 
+CREATE OR REPLACE FUNCTION leasehold.purge(p_older_than interval, p_max_events integer DEFAULT 10000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_room_ids text[];
+    v_generations bigint[];
+begin
+    generations_purged := 0;
+    events_purged := 0;
+    blocks_purged := 0;
+    finished := false;
+    -- Held to the end of the transaction.
+    ran := pg_try_advisory_xact_lock(hashtext('leasehold'), hashtext('purge'));
+    if not ran then
+        return;
+    end if;
+
+    -- The oldest first, until their events are enough; a generation goes whole, and
+    -- with it what the room had before, should clocks have run backwards.
+    with due as (
+        select g.room_id, g.generation, g.closed_version,
+               sum(g.closed_version) over (order by g.closed_at, g.room_id, g.generation) as events
+          from (select g.*
+                  from leasehold.room_generations g
+                 where g.closed_at < v_now - p_older_than
+                 order by g.closed_at, g.room_id, g.generation
+                 limit p_max_events) g
+    ), chosen as (
+        select d.room_id, max(d.generation) as generation
+          from due d
+         where d.events - d.closed_version < p_max_events
+         group by d.room_id
+    )
+    select array_agg(g.room_id), array_agg(g.generation)
+      into v_room_ids, v_generations
+      from chosen c
+      join leasehold.room_generations g
+        on g.room_id = c.room_id and g.generation <= c.generation;
+
+    if v_room_ids is not null then
+        with gone as (
+            delete from leasehold.membership_events e
+             using unnest(v_room_ids, v_generations) as k (room_id, generation)
+             where e.room_id = k.room_id and e.generation = k.generation
+            returning e.room_id, e.user_id, e.epoch, e.xact_id, e.event_id
+        ), floors as (
+            insert into leasehold.epoch_floors as f (room_id, user_id, epoch)
+            select g.room_id, g.user_id, max(g.epoch)
+              from gone g
+             group by g.room_id, g.user_id
+                on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch)
+        ), highest as (
+            select g.xact_id, g.event_id
+              from gone g
+             order by g.xact_id desc, g.event_id desc
+             limit 1
+        ), mark as (
+            update leasehold.purges p
+               set purged_xact_id = h.xact_id, purged_event_id = h.event_id
+              from highest h
+             where p.purged_xact_id is null
+                or (p.purged_xact_id, p.purged_event_id) < (h.xact_id, h.event_id)
+        )
+        select count(*) into events_purged from gone;
+
+        insert into leasehold.generation_floors as f (room_id, generation)
+        select k.room_id, max(k.generation)
+          from unnest(v_room_ids, v_generations) as k (room_id, generation)
+         group by k.room_id
+            on conflict (room_id) do update set generation = greatest(f.generation, excluded.generation);
+
+        delete from leasehold.room_generations g
+         using unnest(v_room_ids, v_generations) as k (room_id, generation)
+         where g.room_id = k.room_id and g.generation = k.generation;
+        generations_purged := cardinality(v_room_ids);
+    end if;
+
+    delete from leasehold.blocks b
+     using (select room_id, user_id
+              from leasehold.blocks
+             where blocked_until <= v_now
+             limit p_max_events) k
+     where b.room_id = k.room_id and b.user_id = k.user_id
+       -- Somebody may be prolonging it.
+       and b.blocked_until <= v_now;
+    get diagnostics blocks_purged = row_count;
+
+    finished := blocks_purged < p_max_events
+        and not exists (select from leasehold.room_generations
+                         where closed_at < v_now - p_older_than);
+end
+$function$;
+comment on function leasehold.purge(p_older_than interval, p_max_events integer, p_now timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean) is
+    'One batch of forgetting: removes generations that closed longer ago than p_older_than, with their events, whole ones and so many that about p_max_events go; and blocks that have ended. Call it again until finished; ran is false where another purge is under way.';
+
+CREATE OR REPLACE FUNCTION leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint DEFAULT NULL::bigint, p_block_ms bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz;
+    v_device text;
+begin
+    -- Locks a room that does not exist as well: a join in flight is waited for,
+    -- and one that comes later finds the block.
+    v_now := leasehold.open_rooms(array[p_room_id], p_now);
+    sessions_ended := leasehold.end_sessions(p_room_id, p_user_id, p_epoch, 'removed', v_now);
+
+    if p_epoch is not null and sessions_ended = 0 then
+        -- An epoch has one device; which one does not matter to who removes.
+        select e.device_id
+          into v_device
+          from leasehold.membership_events e
+         where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
+         limit 1;
+        outcome := leasehold.stale_reason(p_room_id, p_user_id, coalesce(v_device, ''), p_epoch);
+    else
+        outcome := case when sessions_ended > 0 then 'removed' else 'absent' end;
+        if p_block_ms > 0 then
+            insert into leasehold.blocks as b (room_id, user_id, blocked_until)
+            values (p_room_id, p_user_id, v_now + p_block_ms * interval '1 millisecond')
+                on conflict (room_id, user_id) do update set blocked_until = excluded.blocked_until;
+        elsif p_block_ms = 0 then
+            delete from leasehold.blocks b where b.room_id = p_room_id and b.user_id = p_user_id;
+        end if;
+    end if;
+
+    -- The room may be empty now, or may never have been opened.
+    perform leasehold.prune_locked(array[p_room_id], v_now);
+end
+$function$;
+comment on function leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint, p_block_ms bigint, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer) is
+    'Ends a person''s sessions in a room, or only the one with p_epoch. With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, as of stale_reason.';
+
 CREATE OR REPLACE FUNCTION leasehold.room_members(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, as_of timestamp with time zone, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_ms integer, lease_expires_at timestamp with time zone, disconnected_at timestamp with time zone, cursor jsonb, metadata jsonb, expired boolean)
  LANGUAGE sql
@@ -945,7 +1226,54 @@ $function$;
 comment on function leasehold.update_member(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text, p_now timestamp with time zone) is
     'Sets one member''s cursor, which counts as a heartbeat. Outcomes as of heartbeat_members.';
 
+CREATE OR REPLACE FUNCTION leasehold.user_rooms(p_user_id text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(room_id text, generation bigint, epoch bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_ms integer, lease_expires_at timestamp with time zone, disconnected_at timestamp with time zone, as_of timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant)
+    select distinct on (m.room_id)
+           m.room_id, r.generation, m.epoch, m.joined_at, m.last_seen_at,
+           m.lease_ms, m.lease_expires_at, m.disconnected_at, clock.instant
+      from leasehold.members m
+      join leasehold.rooms r on r.room_id = m.room_id
+     cross join clock
+     where m.user_id = p_user_id
+       and m.room_id > p_after
+       and not leasehold.lease_expired(m.lease_expires_at, clock.instant)
+     order by m.room_id, m.epoch desc
+     limit p_limit
+$function$;
+comment on function leasehold.user_rooms(p_user_id text, p_after text, p_limit integer, p_now timestamp with time zone) is
+    'Where a person is: each room with a live session of theirs, with the newest, in order of id, those after p_after.';
+
 CREATE OR REPLACE FUNCTION leasehold.verify()
+ RETURNS TABLE(invariant integer, room_id text, user_id text, detail text)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select v.invariant, v.room_id, v.user_id, v.detail from leasehold.verify_membership() v
+    union all
+    select 2, e.room_id, e.user_id,
+           format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
+      from (select e.room_id, e.user_id, min(e.epoch) as epoch
+              from leasehold.membership_events e
+             group by e.room_id, e.user_id) e
+      left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
+     where coalesce(f.epoch, 0) < e.epoch - 1
+    union all
+    select 6, g.room_id, null,
+           format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
+      from (select g.room_id, min(g.generation) as generation
+              from leasehold.room_generations g
+             group by g.room_id) g
+      left join leasehold.generation_floors f on f.room_id = g.room_id
+     where coalesce(f.generation, 0) < g.generation - 1
+$function$;
+comment on function leasehold.verify() is
+    'Violations of the invariants 1, 2, 5, 6 and 7 of the design; none where all is well.';
+
+CREATE OR REPLACE FUNCTION leasehold.verify_membership()
  RETURNS TABLE(invariant integer, room_id text, user_id text, detail text)
  LANGUAGE sql
  STABLE
@@ -1069,5 +1397,5 @@ AS $function$
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
 $function$;
-comment on function leasehold.verify() is
-    'Violations of the invariants 1, 2, 5, 6 and 7 of the design; none where all is well.';
+comment on function leasehold.verify_membership() is
+    'Internal. The part of verify that looks at rooms, members and the history that is kept.';

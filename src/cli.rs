@@ -151,7 +151,8 @@ async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
 
 /// What to try first.
 fn welcome(address: SocketAddr, cluster: &Cluster) -> String {
-    let room = format!("http://{address}/rooms/tour");
+    // A room of its own for each run, so that its first epoch is 1.
+    let room = format!("http://{address}/rooms/tour-{:04x}", rand::random::<u16>());
     let post = |action: &str, body: &str| {
         format!("  curl {room}/{action} -H 'content-type: application/json' -d '{body}'")
     };

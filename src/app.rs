@@ -43,12 +43,6 @@ impl Application {
         let leases = args.leases()?;
         let auth = Authentication::new(args.auth.settings()?)?;
         args.auth.check_exposure(args.bind, auth.is_required())?;
-        if !auth.is_required() {
-            tracing::warn!(
-                "no authentication is configured: everybody who reaches {} may do everything",
-                args.bind
-            );
-        }
         let database = args.database(database_url.clone());
         let migrations = Migrations::check(&database).await?;
         migrations.require_fit()?;
@@ -60,6 +54,12 @@ impl Application {
         }
 
         let store = Store::new(&database)?;
+        if !auth.is_required() {
+            tracing::warn!(
+                "no authentication is configured: everybody who reaches {} may do everything",
+                args.bind
+            );
+        }
         let metrics = Metrics::new()?;
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();

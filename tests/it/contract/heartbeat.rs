@@ -194,7 +194,7 @@ async fn a_cursor_is_an_object_of_at_most_a_kibibyte() {
     };
     accepted(app.post("/rooms/r/cursor", cursor(1024)).await).await;
     let too_long = app.post("/rooms/r/cursor", cursor(1025)).await;
-    let sentence = refused(too_long, 400, "invalid_request").await;
+    let sentence = refused(too_long, 400, "cursor_too_large").await;
     assert_eq!(sentence, "cursor must be at most 1024 bytes of JSON");
 
     for cursor in [json!([]), json!("10:4"), json!(10), json!(true)] {

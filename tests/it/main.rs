@@ -14,6 +14,7 @@ mod documents;
 mod expiry;
 mod faults;
 mod gateway;
+mod grants;
 mod injection;
 mod isolation;
 mod leases;

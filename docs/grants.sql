@@ -1,0 +1,23 @@
+-- What the role needs with which the service serves, and no more: run it as the
+-- owner of the schema, after each migration, with the role's own name.
+-- `leasehold migrate` needs the owner; `sweep`, `purge` and `verify` do not.
+
+grant usage on schema leasehold to leasehold_service;
+
+-- Every table and view, and the bookkeeping of the migrations.
+grant select on all tables in schema leasehold to leasehold_service;
+
+-- The functions run with the rights of who calls them.
+grant execute on all functions in schema leasehold to leasehold_service;
+grant insert, update, delete on
+    leasehold.rooms,
+    leasehold.members,
+    leasehold.blocks,
+    leasehold.room_generations,
+    leasehold.epoch_floors,
+    leasehold.generation_floors
+    to leasehold_service;
+
+-- Events are never changed; only a purge removes them.
+grant insert, delete on leasehold.membership_events to leasehold_service;
+grant update on leasehold.sweeps, leasehold.purges to leasehold_service;

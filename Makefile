@@ -3,7 +3,7 @@
 export SQLX_OFFLINE := true
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt sqlx schema bench clean
+.PHONY: help run test fmt sqlx schema check-api bench clean
 
 help: ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ sqlx: ## Regenerate .sqlx after a change of a query or a migration
 
 schema: ## Regenerate docs/schema.sql after a change of a migration
 	LEASEHOLD_ADOPT=1 cargo test --locked --test it schema
+
+check-api: ## Ask the service whatever its OpenAPI document allows, for a minute
+	scripts/check-api
 
 bench: ## Measure; see benches/
 	benches/run

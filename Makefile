@@ -6,7 +6,7 @@ export SQLX_OFFLINE := true
 .PHONY: help run test fmt sqlx schema check-api bench clean
 
 help: ## Print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Start the service with a private PostgreSQL; data lasts across runs
 	@scripts/install-postgres

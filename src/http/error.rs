@@ -216,6 +216,7 @@ impl From<Refusal> for ApiError {
             Refusal::Stopping => Code::Unavailable,
         };
         Self::new(code, format!("{refusal}; try again later"))
+            .with(RETRY_AFTER, RETRY_AFTER_SECONDS)
     }
 }
 

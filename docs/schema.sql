@@ -314,6 +314,11 @@ declare
     v_held record;
 begin
     v_held := leasehold.lock_rooms(array[p_room_id], p_now);
+    -- All sessions in one pass, in the order in which heartbeats lock them.
+    perform leasehold.lock_members(
+                array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id), v_held.instant)
+       from leasehold.members m
+      where m.room_id = any (v_held.locked);
     perform leasehold.prune_due(v_held.locked, v_held.instant);
     sessions_ended := leasehold.end_sessions(p_room_id, null, null, 'room_closed', v_held.instant);
     outcome := case when sessions_ended > 0 then 'closed' else 'absent' end;
@@ -1175,10 +1180,17 @@ AS $function$
 declare
     v_now timestamptz;
     v_device text;
+    v_devices text[];
 begin
+    v_devices := array(select m.device_id
+                         from leasehold.members m
+                        where m.room_id = p_room_id and m.user_id = p_user_id) || ''::text;
     -- Locks a room that does not exist as well: a join in flight is waited for,
     -- and one that comes later finds the block.
-    v_now := leasehold.open_rooms(array[p_room_id], p_now);
+    v_now := leasehold.open_rooms(
+        array_fill(p_room_id, array[cardinality(v_devices)]),
+        array_fill(p_user_id, array[cardinality(v_devices)]),
+        v_devices, p_now);
     sessions_ended := leasehold.end_sessions(p_room_id, p_user_id, p_epoch, 'removed', v_now);
 
     if p_epoch is not null and sessions_ended = 0 then

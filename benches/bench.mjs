@@ -9,7 +9,7 @@ import { log } from "./lib/throughput.mjs";
 
 const SCENARIOS = [
   "heartbeats", "cursors", "lists", "joins", "many-members", "one-room",
-  "one-connection", "hot-updates", "sweep", "mass-expiry", "idle",
+  "one-connection", "hot-updates", "sweep", "mass-expiry", "idle", "live",
 ];
 const BASELINE_SCENARIOS = ["heartbeats", "cursors", "lists", "joins"];
 

@@ -255,6 +255,57 @@ $function$;
 comment on function leasehold.census(p_now timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision) is
     'Live rooms and persons, and how long ago the longest unseen row was seen. Scans the members.';
 
+CREATE OR REPLACE FUNCTION leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100, p_settled_xact_id xid8 DEFAULT NULL::xid8)
+ RETURNS TABLE(xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, at timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- One event is up to two items: part 0 opens the room, 1 is the event itself, 2 closes the room.
+    select e.xact_id, e.event_id, item.part, item.kind, e.room_id, e.generation, e.version,
+           item.user_id, item.device_id, item.epoch, item.reason, item.at
+      from (select h.*
+              from leasehold.membership_events h
+             where (h.xact_id, h.event_id) >= (p_xact_id, p_event_id)
+               and h.xact_id < (select coalesce(p_settled_xact_id, leasehold.settled_xact_id()))
+             order by h.xact_id, h.event_id
+             limit p_limit + 1) e
+      left join lateral (
+           -- Per event, by key: the number of events is unknown to the planner, that of lifetimes large.
+           select c.close_reason, c.closed_at
+             from leasehold.room_generations c
+            where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
+            limit 1) g on true
+     cross join lateral (values
+           (0, 'room_opened', null, null, null::bigint, null, e.occurred_at),
+           (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.occurred_at),
+           (2, 'room_closed', null, null, null, g.close_reason, g.closed_at)
+           ) as item (part, kind, user_id, device_id, epoch, reason, at)
+     where (item.part <> 0 or (e.kind = 'joined' and e.version = 1))
+       and (item.part <> 2 or g.closed_at is not null)
+       and (e.xact_id, e.event_id, item.part) > (p_xact_id, p_event_id, p_part)
+     order by e.xact_id, e.event_id, item.part
+     limit p_limit
+$function$;
+comment on function leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer, p_settled_xact_id xid8) is
+    'Up to p_limit items of the feed after a position: room_opened, joined, ended, room_closed. Ordered, without gaps and repetitions whatever commits meanwhile. From the start: (''0'', 0, 0). The last argument is for a reader that knows where the feed is settled.';
+
+CREATE OR REPLACE FUNCTION leasehold.changes_state(p_xact_id xid8, p_event_id bigint, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- A position behind what this cluster has reached was given out by another one.
+    select settled.xact_id,
+           coalesce(p_xact_id > '0' and (p_xact_id, p_event_id) < (p.purged_xact_id, p.purged_event_id), false)
+           or p_xact_id > pg_snapshot_xmax(pg_current_snapshot()),
+           exists (select from leasehold.membership_events e
+                    where e.xact_id >= settled.xact_id)
+      from leasehold.purges p
+     cross join (select leasehold.settled_xact_id() as xact_id offset 0) settled
+$function$;
+comment on function leasehold.changes_state(p_xact_id xid8, p_event_id bigint, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean) is
+    'Internal. For a reader at a position: the transaction before which the feed is settled, whether the position is older than the purge or from another cluster, and whether committed changes wait for an older transaction to end.';
+
 CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer)
  RETURNS record
  LANGUAGE plpgsql
@@ -278,6 +329,28 @@ end
 $function$;
 comment on function leasehold.close_room(p_room_id text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer) is
     'Ends every session of a room and with them its generation. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation.';
+
+CREATE OR REPLACE FUNCTION leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[])
+ RETURNS TABLE(ord integer, epoch bigint, version bigint, reason text)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- A stay is over at its first end that leaves no session of the person; the end of a
+    -- superseded one is followed at once by the join that replaced it.
+    select distinct on (q.ord) q.ord::integer, e.epoch, e.version, e.reason
+      from unnest(p_room_ids, p_generations, p_user_ids, p_arrivals)
+           with ordinality as q (room_id, generation, user_id, arrival, ord)
+     cross join lateral (
+           select h.epoch, h.version, h.reason,
+                  sum(case h.kind when 'joined' then 1 else -1 end) over (order by h.version) as sessions
+             from leasehold.membership_events h
+            where h.user_id = q.user_id and h.room_id = q.room_id
+              and h.generation = q.generation and h.version >= q.arrival) e
+     where e.sessions = 0 and e.reason <> 'superseded'
+     order by q.ord, e.version
+$function$;
+comment on function leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[]) is
+    'Internal. How stays ended that began at these arrivals (members.arrival): the last session''s epoch and reason, and the version of its end. No row for a stay that goes on, or whose history is purged.';
 
 CREATE OR REPLACE FUNCTION leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
@@ -1146,6 +1219,22 @@ $function$;
 comment on function leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint, p_block_ms bigint, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer) is
     'Ends a person''s sessions in a room, or only the one with p_epoch. With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, as of stale_reason.';
 
+CREATE OR REPLACE FUNCTION leasehold.renumber_changes()
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_events bigint;
+begin
+    update leasehold.membership_events set xact_id = '3';
+    get diagnostics v_events = row_count;
+    update leasehold.purges set purged_xact_id = null, purged_event_id = null;
+    return v_events;
+end
+$function$;
+comment on function leasehold.renumber_changes() is
+    'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: puts all restored history before whatever is written from now on, in its order. Cursors that were given out before are void.';
+
 CREATE OR REPLACE FUNCTION leasehold.room_members(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, as_of timestamp with time zone, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_ms integer, lease_expires_at timestamp with time zone, disconnected_at timestamp with time zone, cursor jsonb, metadata jsonb, expired boolean)
  LANGUAGE sql
@@ -1164,6 +1253,26 @@ AS $function$
 $function$;
 comment on function leasehold.room_members(p_room_ids text[], p_now timestamp with time zone) is
     'The rows of these rooms, expired ones marked: where there is one, prune_rooms and read again before answering. A room that does not exist is one row with a null generation.';
+
+CREATE OR REPLACE FUNCTION leasehold.settled_xact_id()
+ RETURNS xid8
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Only what is seen to run in another database is left out; what cannot be
+    -- placed, or has ended since the snapshot, may have written here.
+    select coalesce(
+        (select running
+           from pg_snapshot_xip(pg_current_snapshot()) as running
+          where not exists (select from pg_stat_activity a
+                             where a.backend_xid = running::xid
+                               and a.datid <> (select oid from pg_database where datname = current_database()))
+          order by running
+          limit 1),
+        pg_snapshot_xmax(pg_current_snapshot()))
+$function$;
+comment on function leasehold.settled_xact_id() is
+    'Internal. Every transaction of this database below it has ended, and this snapshot sees it: the oldest that still runs here, or the next to begin.';
 
 CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint)
  RETURNS text

@@ -11,14 +11,17 @@ use anyhow::Context;
 use secrecy::SecretString;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::config::ServeArgs;
 use crate::http::auth::{Authentication, RateLimit};
 use crate::http::{self, Api};
 use crate::jobs::{Purge, Sweep};
 use crate::presence::Presence;
-use crate::store::{Migrations, Store};
+use crate::store::{Hints, Migrations, Store};
+use crate::stream::{Hinting, Live};
 use crate::telemetry::Metrics;
+use crate::wake::Wakes;
 
 /// Seconds that requests under way have to finish when the service stops, and the
 /// database as many again.
@@ -31,6 +34,7 @@ pub struct Application {
     store: Store,
     lanes: JoinSet<()>,
     jobs: JoinSet<()>,
+    watchers: TaskTracker,
     stop: CancellationToken,
 }
 
@@ -63,7 +67,9 @@ impl Application {
         let metrics = Metrics::new()?;
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();
-        let presence = Presence::start(&store, args.limits(), args.coalescing(), &mut lanes);
+        let wakes = Wakes::default();
+        let presence =
+            Presence::start(&store, args.limits(), args.coalescing(), &wakes, &mut lanes);
         let mut jobs = JoinSet::new();
         if let Some(interval) = args.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
@@ -75,8 +81,27 @@ impl Application {
             jobs.spawn(purge.repeat(args.purge.interval, stop.clone()));
         }
 
+        if args.hints {
+            let hinting = Hinting::new(Hints::new(&database)?, wakes.clone(), metrics.clone());
+            jobs.spawn(hinting.run(stop.clone()));
+        }
+        let live = Live::new(
+            presence.clone(),
+            wakes.clone(),
+            leases,
+            args.live(),
+            metrics.clone(),
+            stop.clone(),
+        );
+        let watchers = live.watchers();
+
         let api = Data::new(Api {
             presence,
+            live,
+            wakes,
+            keep_alive: args.keep_alive(),
+            poll: args.poll(),
+            stop: stop.clone(),
             store: store.clone(),
             auth,
             rate_limit: args.edge.rate().map(RateLimit::new),
@@ -124,6 +149,7 @@ impl Application {
             store,
             lanes,
             jobs,
+            watchers,
             stop,
         })
     }
@@ -139,7 +165,7 @@ impl Application {
     }
 
     /// Serves until `stopping` is done, then drains: no new requests, answers for
-    /// those under way, the jobs' transactions, the last batches, the connections.
+    /// those under way, the end of every stream, the jobs' transactions, the last batches, the connections.
     ///
     /// # Errors
     /// Where the server itself fails.
@@ -162,6 +188,8 @@ impl Application {
         // Everybody is answered; a database that is silent must not hold the process.
         let finished = tokio::time::timeout(Duration::from_secs(DRAIN_SECONDS), async {
             while self.jobs.join_next().await.is_some() {}
+            self.watchers.close();
+            self.watchers.wait().await;
             while self.lanes.join_next().await.is_some() {}
             self.store.close().await;
         });

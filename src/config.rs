@@ -20,6 +20,7 @@ pub use purge::{PurgeArgs, age};
 use crate::coalesce;
 use crate::domain::LeaseRules;
 use crate::store::{DatabaseSettings, JoinLimits};
+use crate::stream::LiveSettings;
 use crate::telemetry::LogFormat;
 
 /// A room that was open for years goes in one piece.
@@ -173,6 +174,30 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     pub purge: PurgeArgs,
+    /// How long a change can stay unseen by subscribers where no hint tells of it, in milliseconds
+    #[arg(long, env = "LEASEHOLD_POLL_MS", default_value = "1000",
+          value_parser = whole::<u32>("LEASEHOLD_POLL_MS", 50..=60_000))]
+    pub poll_ms: u32,
+
+    /// How often an event stream or socket without news shows that it lives, in milliseconds
+    #[arg(long, env = "LEASEHOLD_KEEP_ALIVE_MS", default_value = "15000",
+          value_parser = whole::<u32>("LEASEHOLD_KEEP_ALIVE_MS", 100..=300_000))]
+    pub keep_alive_ms: u32,
+
+    /// The most event streams and sockets that this instance serves at a time
+    #[arg(long, env = "LEASEHOLD_MAX_SUBSCRIBERS", default_value = "20000",
+          value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS", 0..=1_000_000))]
+    pub max_subscribers: usize,
+
+    /// The most of them for one room
+    #[arg(long, env = "LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM", default_value = "5000",
+          value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM", 0..=1_000_000))]
+    pub max_subscribers_per_room: usize,
+
+    /// Whether instances tell each other of changes by NOTIFY; without, the poll finds them
+    #[arg(long, env = "LEASEHOLD_HINTS", default_value = "on", value_parser = on_or_off,
+          action = clap::ArgAction::Set)]
+    pub hints: bool,
 
     /// What is logged: error, warn, info, debug, or a filter like info,sqlx=debug
     #[arg(long, env = "LEASEHOLD_LOG", default_value = "info", value_parser = log_filter)]
@@ -186,6 +211,14 @@ pub struct ServeArgs {
 fn bind(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "LEASEHOLD_BIND must be an address and a port, like 127.0.0.1:3000".to_owned())
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("LEASEHOLD_HINTS must be on or off".to_owned()),
+    }
 }
 
 fn log_filter(text: &str) -> Result<String, String> {
@@ -256,6 +289,22 @@ impl ServeArgs {
     /// How often to sweep; `None` where others do.
     pub fn sweep_interval(&self) -> Option<Duration> {
         (self.sweep_interval_ms > 0).then(|| Duration::from_millis(self.sweep_interval_ms.into()))
+    }
+
+    pub fn keep_alive(&self) -> Duration {
+        Duration::from_millis(self.keep_alive_ms.into())
+    }
+
+    pub fn poll(&self) -> Duration {
+        Duration::from_millis(self.poll_ms.into())
+    }
+
+    pub fn live(&self) -> LiveSettings {
+        LiveSettings {
+            poll: self.poll(),
+            max_subscribers: self.max_subscribers,
+            max_subscribers_per_room: self.max_subscribers_per_room,
+        }
     }
 
     pub fn coalescing(&self) -> coalesce::Settings {

@@ -10,10 +10,11 @@ use tokio::task::JoinSet;
 use crate::coalesce::{Coalescer, NoAnswer, Operation, Settings};
 use crate::domain::RoomId;
 use crate::store::{
-    Disconnect, DisconnectOutcome, Heartbeat, HeartbeatOutcome, Join, JoinLimits, JoinOutcome,
-    Leave, LeaveOutcome, ListedJoinOutcome, Participants, Removal, RemovalOutcome, Store,
-    StoreError,
+    Departures, DeparturesQuery, Disconnect, DisconnectOutcome, Heartbeat, HeartbeatOutcome, Join,
+    JoinLimits, JoinOutcome, Leave, LeaveOutcome, ListedJoinOutcome, Participants, Removal,
+    RemovalOutcome, Store, StoreError,
 };
+use crate::wake::Wakes;
 
 /// A deadlock or a serialisation failure of a call of its own is tried again so many times.
 const RETRIES: u32 = 5;
@@ -31,14 +32,17 @@ pub struct Presence {
     leaves: Coalescer<Leaves>,
     disconnects: Coalescer<Disconnects>,
     lists: Coalescer<Lists>,
+    departures: Coalescer<DeparturesOf>,
+    wakes: Wakes,
 }
 
 impl Presence {
-    /// Starts the lanes as tasks of `tasks`.
+    /// Starts the lanes as tasks of `tasks`. What they commit wakes those who look at the rooms.
     pub fn start(
         store: &Store,
         limits: JoinLimits,
         settings: Settings,
+        wakes: &Wakes,
         tasks: &mut JoinSet<()>,
     ) -> Self {
         Self {
@@ -49,6 +53,7 @@ impl Presence {
                 Joins {
                     store: store.clone(),
                     limits,
+                    wakes: wakes.clone(),
                 },
                 settings,
                 tasks,
@@ -57,14 +62,21 @@ impl Presence {
                 ListedJoins {
                     store: store.clone(),
                     limits,
+                    wakes: wakes.clone(),
                 },
                 settings,
                 tasks,
             ),
-            heartbeats: Coalescer::start(Heartbeats(store.clone()), settings, tasks),
-            leaves: Coalescer::start(Leaves(store.clone()), settings, tasks),
-            disconnects: Coalescer::start(Disconnects(store.clone()), settings, tasks),
+            heartbeats: Coalescer::start(Heartbeats(store.clone(), wakes.clone()), settings, tasks),
+            leaves: Coalescer::start(Leaves(store.clone(), wakes.clone()), settings, tasks),
+            disconnects: Coalescer::start(
+                Disconnects(store.clone(), wakes.clone()),
+                settings,
+                tasks,
+            ),
             lists: Coalescer::start(Lists(store.clone()), settings, tasks),
+            departures: Coalescer::start(DeparturesOf(store.clone()), settings, tasks),
+            wakes: wakes.clone(),
         }
     }
 
@@ -102,6 +114,12 @@ impl Presence {
 
     /// # Errors
     /// [`NoAnswer`]
+    pub async fn departures(&self, query: DeparturesQuery) -> Result<Departures, NoAnswer> {
+        self.departures.ask(query).await
+    }
+
+    /// # Errors
+    /// [`NoAnswer`]
     pub async fn participants(&self, room_id: RoomId) -> Result<Arc<Participants>, NoAnswer> {
         self.lists.ask(room_id).await
     }
@@ -109,9 +127,14 @@ impl Presence {
     /// # Errors
     /// [`NoAnswer`]
     pub async fn remove(&self, removal: Removal) -> Result<RemovalOutcome, NoAnswer> {
+        let wakes = self.wakes.clone();
         self.alone(move |store| {
-            let removal = removal.clone();
-            async move { store.remove(&removal).await }
+            let (removal, wakes) = (removal.clone(), wakes.clone());
+            async move {
+                let outcome = store.remove(&removal).await?;
+                wakes.grown(std::iter::once(&removal.room_id));
+                Ok(outcome)
+            }
         })
         .await
     }
@@ -121,9 +144,14 @@ impl Presence {
     /// # Errors
     /// [`NoAnswer`]
     pub async fn close_room(&self, room_id: RoomId) -> Result<i32, NoAnswer> {
+        let wakes = self.wakes.clone();
         self.alone(move |store| {
-            let room_id = room_id.clone();
-            async move { store.close_room(&room_id).await }
+            let (room_id, wakes) = (room_id.clone(), wakes.clone());
+            async move {
+                let ended = store.close_room(&room_id).await?;
+                wakes.grown(std::iter::once(&room_id));
+                Ok(ended)
+            }
         })
         .await
     }
@@ -159,9 +187,23 @@ impl Presence {
     }
 }
 
+/// The rooms of the requests that took effect.
+fn rooms<'a, R, O, E>(
+    batch: &'a [R],
+    outcomes: &'a [Result<O, E>],
+    room: impl Fn(&'a R) -> &'a RoomId + Clone,
+) -> impl Iterator<Item = &'a RoomId> + Clone {
+    batch
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| outcome.is_ok())
+        .map(move |(request, _)| room(request))
+}
+
 struct Joins {
     store: Store,
     limits: JoinLimits,
+    wakes: Wakes,
 }
 
 impl Operation for Joins {
@@ -169,7 +211,9 @@ impl Operation for Joins {
     type Answer = JoinOutcome;
 
     async fn run(&self, batch: &[Join]) -> Result<Vec<JoinOutcome>, StoreError> {
-        self.store.join(batch, self.limits).await
+        let outcomes = self.store.join(batch, self.limits).await?;
+        self.wakes.grown(rooms(batch, &outcomes, |j| &j.room_id));
+        Ok(outcomes)
     }
 
     fn key(join: &Join) -> &str {
@@ -180,6 +224,7 @@ impl Operation for Joins {
 struct ListedJoins {
     store: Store,
     limits: JoinLimits,
+    wakes: Wakes,
 }
 
 impl Operation for ListedJoins {
@@ -187,7 +232,9 @@ impl Operation for ListedJoins {
     type Answer = ListedJoinOutcome;
 
     async fn run(&self, batch: &[Join]) -> Result<Vec<ListedJoinOutcome>, StoreError> {
-        self.store.join_and_list(batch, self.limits).await
+        let outcomes = self.store.join_and_list(batch, self.limits).await?;
+        self.wakes.grown(rooms(batch, &outcomes, |j| &j.room_id));
+        Ok(outcomes)
     }
 
     fn key(join: &Join) -> &str {
@@ -195,14 +242,25 @@ impl Operation for ListedJoins {
     }
 }
 
-struct Heartbeats(Store);
+struct Heartbeats(Store, Wakes);
 
 impl Operation for Heartbeats {
     type Request = Heartbeat;
     type Answer = HeartbeatOutcome;
 
     async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<HeartbeatOutcome>, StoreError> {
-        self.0.heartbeat(batch).await
+        let outcomes = self.0.heartbeat(batch).await?;
+        let is_visible = |h: &Heartbeat| h.cursor.is_some() || h.metadata.is_some();
+        let renewed = |visible| {
+            let took_effect = batch.iter().zip(&outcomes).filter(|(_, o)| o.is_ok());
+            took_effect
+                .map(|(heartbeat, _)| heartbeat)
+                .filter(move |heartbeat| is_visible(heartbeat) == visible)
+                .map(|heartbeat| &heartbeat.room_id)
+        };
+        self.1.changed(renewed(true));
+        self.1.renewed(renewed(false));
+        Ok(outcomes)
     }
 
     fn key(heartbeat: &Heartbeat) -> &str {
@@ -210,14 +268,16 @@ impl Operation for Heartbeats {
     }
 }
 
-struct Leaves(Store);
+struct Leaves(Store, Wakes);
 
 impl Operation for Leaves {
     type Request = Leave;
     type Answer = LeaveOutcome;
 
     async fn run(&self, batch: &[Leave]) -> Result<Vec<LeaveOutcome>, StoreError> {
-        self.0.leave(batch).await
+        let outcomes = self.0.leave(batch).await?;
+        self.1.grown(rooms(batch, &outcomes, |l| &l.room_id));
+        Ok(outcomes)
     }
 
     fn key(leave: &Leave) -> &str {
@@ -225,18 +285,35 @@ impl Operation for Leaves {
     }
 }
 
-struct Disconnects(Store);
+struct Disconnects(Store, Wakes);
 
 impl Operation for Disconnects {
     type Request = Disconnect;
     type Answer = DisconnectOutcome;
 
     async fn run(&self, batch: &[Disconnect]) -> Result<Vec<DisconnectOutcome>, StoreError> {
-        self.0.disconnect(batch).await
+        let outcomes = self.0.disconnect(batch).await?;
+        self.1.changed(rooms(batch, &outcomes, |d| &d.room_id));
+        Ok(outcomes)
     }
 
     fn key(disconnect: &Disconnect) -> &str {
         disconnect.room_id.as_str()
+    }
+}
+
+struct DeparturesOf(Store);
+
+impl Operation for DeparturesOf {
+    type Request = DeparturesQuery;
+    type Answer = Departures;
+
+    async fn run(&self, batch: &[DeparturesQuery]) -> Result<Vec<Departures>, StoreError> {
+        self.0.departures(batch).await
+    }
+
+    fn key(query: &DeparturesQuery) -> &str {
+        query.room_id.as_str()
     }
 }
 

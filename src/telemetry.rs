@@ -54,6 +54,11 @@ pub struct Metrics {
     stale_sessions: [Counter; StaleReason::ALL.len()],
     heartbeat_duration: Histogram,
     sweep_duration: Histogram,
+    subscribers: Gauge,
+    watched_rooms: Gauge,
+    subscribers_behind: Counter,
+    hints_sent: Counter,
+    hints_heard: Counter,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -125,6 +130,26 @@ impl Metrics {
                 "From the arrival of a heartbeat to its answer",
             ),
             sweep_duration: histogram("leasehold_sweep_duration_seconds", "One run of the sweep"),
+            subscribers: gauge(
+                "leasehold_subscribers",
+                "Event streams and sockets that this instance serves",
+            ),
+            watched_rooms: gauge(
+                "leasehold_watched_rooms",
+                "Rooms with a subscriber on this instance",
+            ),
+            subscribers_behind: counter(
+                "leasehold_subscribers_behind_total",
+                "Times a subscriber was too slow and was sent a fresh snapshot instead of changes",
+            ),
+            hints_sent: counter(
+                "leasehold_hints_sent_total",
+                "Transactions that told other instances of changed rooms",
+            ),
+            hints_heard: counter(
+                "leasehold_hints_heard_total",
+                "Messages of other instances about changed rooms",
+            ),
             handle: recorder.handle(),
         })
     }
@@ -156,6 +181,34 @@ impl Metrics {
 
     pub fn sweep_took(&self, duration: Duration) {
         self.sweep_duration.record(duration);
+    }
+
+    pub fn subscriber_came(&self) {
+        self.subscribers.increment(1);
+    }
+
+    pub fn subscriber_gone(&self) {
+        self.subscribers.decrement(1);
+    }
+
+    pub fn watched_rooms(&self, rooms: usize) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a metric is a float; counts stay far below 2^53"
+        )]
+        self.watched_rooms.set(rooms as f64);
+    }
+
+    pub fn subscriber_fell_behind(&self) {
+        self.subscribers_behind.increment(1);
+    }
+
+    pub fn hints_sent(&self) {
+        self.hints_sent.increment(1);
+    }
+
+    pub fn hint_heard(&self) {
+        self.hints_heard.increment(1);
     }
 
     /// The Prometheus text format.

@@ -126,6 +126,11 @@ export class Service {
     await this.serve();
   }
 
+  /** Ends one of several instances; another still needs the database. */
+  async stopServing() {
+    if (this.server !== undefined) await stop(this.server);
+  }
+
   /** Stops serving, then has the invariants checked, so that no figure comes from a wrong answer. */
   async stop({ verify = false } = {}) {
     if (this.server !== undefined) await stop(this.server);

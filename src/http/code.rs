@@ -68,6 +68,9 @@ codes! {
         RoomClosed => "room_closed", "Stale session: somebody closed the room.";
         UnknownSession => "unknown_session", "Stale session: no such epoch is known on this device, or its history is purged.";
     }
+    GONE {
+        CursorExpired => "cursor_expired", "The history after this cursor is purged in part, or it is another cluster's. Start from the oldest kept or from `latest`.";
+    }
     PAYLOAD_TOO_LARGE {
         PayloadTooLarge => "payload_too_large", "The body is larger than `LEASEHOLD_MAX_BODY_BYTES`, for a batch `LEASEHOLD_MAX_BATCH_BYTES`.";
     }
@@ -78,6 +81,7 @@ codes! {
         RateLimited => "rate_limited", "More requests than `LEASEHOLD_RATE_LIMIT` allows this client; wait for `Retry-After` seconds.";
     }
     SERVICE_UNAVAILABLE {
+        TooManySubscribers => "too_many_subscribers", "This instance or the room has as many event streams and sockets as `LEASEHOLD_MAX_SUBSCRIBERS` or `LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM`; try again later.";
         Unavailable => "unavailable", "Overload, or the database does not answer; try again after `Retry-After` seconds.";
     }
 }

@@ -12,7 +12,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    ApiError, Code, ErrorBody, batches, history, members, moderation, operations, rooms, users,
+    ApiError, Code, ErrorBody, batches, changes, events, history, members, moderation, operations,
+    rooms, socket, users,
 };
 
 /// Nothing from elsewhere; the page sets styles of its own.
@@ -29,6 +30,7 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'uns
     tags(
         (name = "members", description = "Being in a room"),
         (name = "rooms", description = "Seeing who is there"),
+        (name = "live", description = "Hearing of changes"),
         (name = "users", description = "Seeing where somebody is"),
         (name = "batches", description = "Many members in one call"),
         (name = "moderation", description = "Ending other people's sessions"),
@@ -52,6 +54,9 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'uns
         moderation::close,
         history::generations,
         history::generation_sessions,
+        events::events,
+        socket::socket,
+        changes::changes,
         operations::healthz,
         operations::readyz,
         operations::metrics,

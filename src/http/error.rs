@@ -12,6 +12,7 @@ use super::Code;
 use crate::coalesce::NoAnswer;
 use crate::domain::{InvalidId, JoinRefusal, StaleReason};
 use crate::store::StoreError;
+use crate::stream::Refusal;
 
 /// Seconds after which a client that was refused for lack of capacity may try again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -99,6 +100,14 @@ impl ApiError {
     /// 408: the body did not come in time.
     pub fn too_slow() -> Self {
         Self::new(Code::RequestTimeout, "the body did not arrive in time")
+    }
+
+    /// 410: history that the reader has not seen is gone, or never was of this database.
+    pub fn cursor_expired() -> Self {
+        Self::new(
+            Code::CursorExpired,
+            "the history after this cursor is purged in part; start from the oldest kept or from latest",
+        )
     }
 
     /// 413: the body is larger than the server reads.
@@ -197,6 +206,17 @@ impl From<&StoreError> for ApiError {
                 Self::unavailable("the service cannot answer; its log says why")
             }
         }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal {
+            Refusal::InstanceFull(_) | Refusal::RoomFull(_) => Code::TooManySubscribers,
+            Refusal::Stopping => Code::Unavailable,
+        };
+        Self::new(code, format!("{refusal}; try again later"))
+            .with(RETRY_AFTER, RETRY_AFTER_SECONDS)
     }
 }
 

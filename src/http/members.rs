@@ -15,7 +15,7 @@ use super::request::{
 use super::rooms::ParticipantAnswer;
 use super::{Access, Api, ApiError, ErrorBody};
 use crate::domain::{DeviceId, RoomId, UserId};
-use crate::store::{Disconnect, Heartbeat, IfPresent, Join, Leave};
+use crate::store::{Disconnect, Heartbeat, IfPresent, Join, Joined, Leave};
 
 /// Who joins, and how.
 #[derive(Deserialize, ToSchema)]
@@ -159,22 +159,10 @@ pub async fn join(
     Query(query): Query<JoinQuery>,
     Json(body): Json<JoinBody>,
 ) -> Result<HttpResponse, ApiError> {
-    let user_id = user_id(body.user_id)?;
+    let join = read_join(&api, room_id.clone(), body)?;
+    let (user_id, lease_ms) = (join.user_id.clone(), join.lease_ms);
     note(&request, &room_id, &user_id, None);
     access.may_act_as(&user_id, &room_id)?;
-    let lease_ms = lease(&api, body.lease_ms)?.unwrap_or(api.leases.default_ms);
-    let join = Join {
-        room_id: room_id.clone(),
-        user_id: user_id.clone(),
-        device_id: device_id(body.device_id)?,
-        lease_ms,
-        metadata: metadata(&api, body.metadata)?,
-        cursor: cursor(&api, body.cursor)?,
-        if_present: match body.if_present {
-            Some(IfPresentBody::Reject) => IfPresent::Reject,
-            Some(IfPresentBody::Replace) | None => IfPresent::Replace,
-        },
-    };
     let device_id = join.device_id.clone();
     let (joined, listed) = match query.include {
         Some(Include::Participants) => {
@@ -184,16 +172,8 @@ pub async fn join(
         None => (api.presence.join(join).await??, None),
     };
     note(&request, &room_id, &user_id, Some(joined.epoch));
+    let answer = JoinAnswer::new(&api, (&room_id, &user_id, &device_id), lease_ms, &joined);
     Ok(HttpResponse::Ok().json(JoinAnswer {
-        room_id: room_id.as_str(),
-        user_id: user_id.as_str(),
-        device_id: device_id.name(),
-        epoch: joined.epoch,
-        generation: joined.generation,
-        lease_ms,
-        heartbeat_ms: api.leases.heartbeat_ms(lease_ms),
-        expires_at_ms: joined.lease_expires_at.timestamp_millis(),
-        as_of_ms: joined.as_of.timestamp_millis(),
         version: listed.as_ref().and_then(|l| Some(l.room?.version)),
         participants: listed.as_ref().map(|listed| {
             let people = listed.participants.iter();
@@ -201,7 +181,48 @@ pub async fn join(
                 .map(|person| ParticipantAnswer::new(person, &api.leases, listed.as_of))
                 .collect()
         }),
+        ..answer
     }))
+}
+
+impl<'a> JoinAnswer<'a> {
+    /// Without the room's list.
+    pub fn new(
+        api: &Api,
+        (room_id, user_id, device_id): (&'a RoomId, &'a UserId, &'a DeviceId),
+        lease_ms: u32,
+        joined: &Joined,
+    ) -> Self {
+        Self {
+            room_id: room_id.as_str(),
+            user_id: user_id.as_str(),
+            device_id: device_id.name(),
+            epoch: joined.epoch,
+            generation: joined.generation,
+            lease_ms,
+            heartbeat_ms: api.leases.heartbeat_ms(lease_ms),
+            expires_at_ms: joined.lease_expires_at.timestamp_millis(),
+            as_of_ms: joined.as_of.timestamp_millis(),
+            version: None,
+            participants: None,
+        }
+    }
+}
+
+/// A join as its body asks for it.
+pub fn read_join(api: &Api, room_id: RoomId, body: JoinBody) -> Result<Join, ApiError> {
+    Ok(Join {
+        room_id,
+        user_id: user_id(body.user_id)?,
+        lease_ms: lease(api, body.lease_ms)?.unwrap_or(api.leases.default_ms),
+        device_id: device_id(body.device_id)?,
+        metadata: metadata(api, body.metadata)?,
+        cursor: cursor(api, body.cursor)?,
+        if_present: match body.if_present {
+            Some(IfPresentBody::Reject) => IfPresent::Reject,
+            Some(IfPresentBody::Replace) | None => IfPresent::Replace,
+        },
+    })
 }
 
 /// Renew a lease
@@ -225,28 +246,34 @@ pub async fn heartbeat(
     RoomPath(room_id): RoomPath,
     Json(body): Json<HeartbeatBody>,
 ) -> Result<HttpResponse, ApiError> {
-    let session = session(&request, room_id, body.user_id, body.device_id, body.epoch)?;
-    access.may_act_as(&session.user_id, &session.room_id)?;
+    let heartbeat = read_heartbeat(&api, room_id, body)?;
+    note_session(&request, &heartbeat);
+    access.may_act_as(&heartbeat.user_id, &heartbeat.room_id)?;
+    renew(&api, heartbeat).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// A heartbeat as its body asks for it.
+pub fn read_heartbeat(
+    api: &Api,
+    room_id: RoomId,
+    body: HeartbeatBody,
+) -> Result<Heartbeat, ApiError> {
+    let session = session(room_id, body.user_id, body.device_id, body.epoch)?;
     let cursor = match body.cursor {
-        Some(raw) => Some(cursor(&api, raw)?),
+        Some(raw) => Some(cursor(api, raw)?),
         None => None,
     };
     let metadata = match body.metadata {
-        Some(raw) => Some(metadata(&api, raw)?),
+        Some(raw) => Some(metadata(api, raw)?),
         None => None,
     };
-    let lease_ms = lease(&api, body.lease_ms)?;
-    renew(
-        &api,
-        Heartbeat {
-            lease_ms,
-            cursor,
-            metadata,
-            ..session
-        },
-    )
-    .await?;
-    Ok(HttpResponse::NoContent().finish())
+    Ok(Heartbeat {
+        lease_ms: lease(api, body.lease_ms)?,
+        cursor,
+        metadata,
+        ..session
+    })
 }
 
 /// Move a cursor
@@ -271,14 +298,21 @@ pub async fn move_cursor(
     RoomPath(room_id): RoomPath,
     Json(body): Json<CursorBody>,
 ) -> Result<HttpResponse, ApiError> {
-    let session = session(&request, room_id, body.user_id, body.device_id, body.epoch)?;
-    access.may_act_as(&session.user_id, &session.room_id)?;
+    let heartbeat = read_cursor(&api, room_id, body)?;
+    note_session(&request, &heartbeat);
+    access.may_act_as(&heartbeat.user_id, &heartbeat.room_id)?;
+    renew(&api, heartbeat).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// A cursor as its body asks for it: a heartbeat that sets it.
+pub fn read_cursor(api: &Api, room_id: RoomId, body: CursorBody) -> Result<Heartbeat, ApiError> {
+    let session = session(room_id, body.user_id, body.device_id, body.epoch)?;
     let raw = body
         .cursor
         .ok_or_else(|| ApiError::invalid("cursor is required; null clears it"))?;
-    let cursor = Some(cursor(&api, raw)?);
-    renew(&api, Heartbeat { cursor, ..session }).await?;
-    Ok(HttpResponse::NoContent().finish())
+    let cursor = Some(cursor(api, raw)?);
+    Ok(Heartbeat { cursor, ..session })
 }
 
 /// Renews one lease, and counts it.
@@ -311,7 +345,8 @@ pub async fn leave(
     RoomPath(room_id): RoomPath,
     JsonOrText(body): JsonOrText<SessionBody>,
 ) -> Result<HttpResponse, ApiError> {
-    let session = session(&request, room_id, body.user_id, body.device_id, body.epoch)?;
+    let session = read_session(room_id, body)?;
+    note_session(&request, &session);
     access.may_act_as(&session.user_id, &session.room_id)?;
     depart(&api, session).await?;
     Ok(HttpResponse::NoContent().finish())
@@ -355,7 +390,8 @@ pub async fn disconnect(
     RoomPath(room_id): RoomPath,
     JsonOrText(body): JsonOrText<SessionBody>,
 ) -> Result<HttpResponse, ApiError> {
-    let session = session(&request, room_id, body.user_id, body.device_id, body.epoch)?;
+    let session = read_session(room_id, body)?;
+    note_session(&request, &session);
     access.may_act_as(&session.user_id, &session.room_id)?;
     let outcome = api
         .presence
@@ -375,27 +411,31 @@ pub async fn disconnect(
     }
 }
 
-/// The session that a request is about, as a heartbeat that changes nothing else.
+/// The session that a body names, as a heartbeat that changes nothing else.
+pub fn read_session(room_id: RoomId, body: SessionBody) -> Result<Heartbeat, ApiError> {
+    session(room_id, body.user_id, body.device_id, body.epoch)
+}
+
 fn session(
-    request: &HttpRequest,
     room_id: RoomId,
     user: Option<String>,
     device: Option<String>,
     number: Option<i64>,
 ) -> Result<Heartbeat, ApiError> {
-    let user_id: UserId = user_id(user)?;
-    let device_id: DeviceId = device_id(device)?;
-    let epoch = epoch(number)?;
-    note(request, &room_id, &user_id, Some(epoch));
     Ok(Heartbeat {
         room_id,
-        user_id,
-        device_id,
-        epoch,
+        user_id: user_id(user)?,
+        device_id: device_id(device)?,
+        epoch: epoch(number)?,
         lease_ms: None,
         cursor: None,
         metadata: None,
     })
+}
+
+fn note_session(request: &HttpRequest, session: &Heartbeat) {
+    let (room, user) = (&session.room_id, &session.user_id);
+    note(request, room, user, Some(session.epoch));
 }
 
 /// A `leaseMs` within the server's bounds, if one was sent.

@@ -3,10 +3,13 @@
 mod access_log;
 pub mod auth;
 mod batches;
+mod changes;
 mod code;
 mod cors;
 mod document;
 mod error;
+mod event_json;
+mod events;
 mod history;
 mod members;
 mod moderation;
@@ -14,6 +17,7 @@ mod operations;
 mod page;
 mod request;
 mod rooms;
+mod socket;
 mod users;
 
 use std::time::Duration;
@@ -21,6 +25,7 @@ use std::time::Duration;
 use actix_web::guard;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{Handler, Responder, Route};
+use tokio_util::sync::CancellationToken;
 
 pub use access_log::log;
 pub use auth::Access;
@@ -33,11 +38,21 @@ use self::auth::{Authentication, RateLimit};
 use crate::domain::LeaseRules;
 use crate::presence::Presence;
 use crate::store::Store;
+use crate::stream::Live;
 use crate::telemetry::Metrics;
+use crate::wake::Wakes;
 
 /// What the handlers share.
 pub struct Api {
     pub presence: Presence,
+    pub live: Live,
+    pub wakes: Wakes,
+    /// How often a stream without news shows that it lives.
+    pub keep_alive: Duration,
+    /// How often the feed is read where nothing wakes its reader.
+    pub poll: Duration,
+    /// Done when the service stops: what would go on for ever ends.
+    pub stop: CancellationToken,
     /// For what is asked too rarely to be gathered.
     pub store: Store,
     pub auth: Authentication,
@@ -83,6 +98,9 @@ fn addresses() -> Vec<Address> {
         at("/users/{userId}/sessions", [get(users::user_sessions)]),
         at("/heartbeats", [post(batches::heartbeats)]),
         at("/leaves", [post(batches::leaves)]),
+        at("/rooms/{roomId}/events", [get(events::events)]),
+        at("/rooms/{roomId}/socket", [get(socket::socket)]),
+        at("/changes", [get(changes::changes)]),
         at("/healthz", [get(operations::healthz)]),
         at("/readyz", [get(operations::readyz)]),
         at("/metrics", [get(operations::metrics)]),

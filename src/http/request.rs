@@ -172,6 +172,7 @@ fn read(
     }
 }
 
+/// An object of the shape `T`; the error names the field.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // Serde would not look into the fields that it skips.
     let text =

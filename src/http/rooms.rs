@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::page::{self, Page};
 use super::request::RoomPath;
 use super::{Access, Api, ApiError, ErrorBody};
-use crate::domain::LeaseRules;
+use crate::domain::{LeaseRules, RoomId};
 use crate::store::{Participant, Participants, Session};
 
 /// Which part of a room's list.
@@ -116,6 +116,24 @@ impl<'a> ParticipantAnswer<'a> {
             user_id: person.user_id.as_str(),
             newest: SessionAnswer::new(&person.sessions[0], leases, at),
             devices,
+        }
+    }
+}
+
+impl<'a> ParticipantsAnswer<'a> {
+    /// Everybody.
+    pub fn whole(room_id: &'a RoomId, found: &'a Participants, leases: &LeaseRules) -> Self {
+        Self {
+            room_id: room_id.as_str(),
+            generation: found.room.map(|room| room.generation),
+            version: found.room.map(|room| room.version),
+            as_of_ms: found.as_of.timestamp_millis(),
+            participants: found
+                .participants
+                .iter()
+                .map(|person| ParticipantAnswer::new(person, leases, found.as_of))
+                .collect(),
+            next: None,
         }
     }
 }

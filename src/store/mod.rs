@@ -1,9 +1,12 @@
 //! The only module that talks to Postgres: one file per operation, each a call of one SQL function.
 
+mod changes;
 mod connections;
+mod departures;
 mod disconnect;
 mod error;
 mod heartbeat;
+mod hints;
 mod history;
 mod join;
 mod leave;
@@ -20,9 +23,12 @@ mod verify;
 use chrono::{DateTime, Utc};
 use connections::Connections;
 
+pub use changes::{Change, Changes, ChangesOutcome, InvalidPosition, Position};
+pub use departures::{Closing, Departure, Departures, DeparturesQuery};
 pub use disconnect::{Disconnect, DisconnectOutcome};
 pub use error::StoreError;
 pub use heartbeat::{Heartbeat, HeartbeatOutcome};
+pub use hints::{Heard, HintListener, Hints};
 pub use history::{JoinPlace, Lifetime, PastSession, Period};
 pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined, ListedJoinOutcome};
 pub use leave::{Leave, LeaveOutcome};

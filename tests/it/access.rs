@@ -59,7 +59,14 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
             | "/rooms/{roomId}/leave"
             | "/rooms/{roomId}/disconnect",
         ) => &["alice", "admin of the rooms", "admin", "server"],
-        ("GET", "/rooms" | "/rooms/{roomId}" | "/rooms/{roomId}/participants") => &[
+        (
+            "GET",
+            "/rooms"
+            | "/rooms/{roomId}"
+            | "/rooms/{roomId}/participants"
+            | "/rooms/{roomId}/events"
+            | "/rooms/{roomId}/socket",
+        ) => &[
             "alice",
             "bob",
             "observer",
@@ -73,7 +80,7 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
             "GET",
             "/rooms/{roomId}/generations" | "/rooms/{roomId}/generations/{generation}/sessions",
         ) => &["admin of the rooms", "admin", "server"],
-        ("GET", "/users/{userId}/sessions") | ("POST", "/heartbeats" | "/leaves") => {
+        ("GET", "/users/{userId}/sessions" | "/changes") | ("POST", "/heartbeats" | "/leaves") => {
             &["admin", "server"]
         }
         _ => unreachable!("say in this table who may ask {method} {path}"),

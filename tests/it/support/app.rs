@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::Database;
+use super::{Database, Events, Socket};
 
 #[derive(Parser)]
 struct Args {
@@ -109,6 +109,15 @@ impl App {
     pub async fn leave(&self, room: &str, user: &str, epoch: i64) -> Response {
         let body = json!({ "userId": user, "epoch": epoch });
         self.post(&format!("/rooms/{room}/leave"), body).await
+    }
+
+    /// A subscriber of the room; its first event is the snapshot.
+    pub async fn events(&self, room: &str) -> Events {
+        Events::of(self.get(&format!("/rooms/{room}/events")).await)
+    }
+
+    pub async fn socket(&self, room: &str) -> Socket {
+        Socket::connect(&format!("{}/rooms/{room}/socket", self.url)).await
     }
 
     /// The participants of a room, as the answer has them.

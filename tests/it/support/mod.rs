@@ -5,6 +5,7 @@ mod blocked;
 pub mod curl;
 mod database;
 mod document;
+mod events;
 mod load;
 mod proxy;
 pub mod psql;
@@ -12,13 +13,16 @@ pub mod race;
 mod server;
 mod service;
 pub mod signature;
+mod socket;
 
 pub use app::{App, SECRET, serve_args};
 pub use database::Database;
 pub use document::{Document, Example};
+pub use events::{Events, Picture};
 pub use load::{Acknowledged, Load};
 pub use proxy::Proxy;
 pub use service::{Service, command, run, text};
+pub use socket::Socket;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use leasehold::domain::{DeviceId, RoomId, UserId};

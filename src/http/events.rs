@@ -1,0 +1,98 @@
+//! Who is in a room and what changes, as server-sent events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::http::Method;
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::Stream;
+use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
+
+use super::event_json::sse;
+use super::request::RoomPath;
+use super::{Access, Api, ApiError};
+use crate::domain::{LeaseRules, RoomId};
+use crate::stream::Subscription;
+
+/// Hear of a room's changes
+///
+/// Server-sent events: a `snapshot`, then `joined`, `updated`, `left` and `room_closed`; docs/live.md says what they carry.
+#[utoipa::path(
+    get,
+    path = "/rooms/{roomId}/events",
+    tag = "live",
+    params(("roomId" = String, Path, min_length = 1, max_length = 256)),
+    responses((status = 200, body = String, content_type = "text/event-stream"))
+)]
+pub async fn events(
+    api: Data<Api>,
+    access: Access,
+    request: HttpRequest,
+    RoomPath(room_id): RoomPath,
+) -> Result<HttpResponse, ApiError> {
+    access.may_read(&room_id)?;
+    let mut response = HttpResponse::Ok();
+    response
+        .content_type("text/event-stream")
+        .insert_header((CACHE_CONTROL, "no-cache, no-transform"))
+        // A reverse proxy must not collect events before it passes them on.
+        .insert_header(("x-accel-buffering", "no"));
+    if request.method() == Method::HEAD {
+        return Ok(response.finish());
+    }
+    let subscription = api.live.subscribe(&room_id)?;
+    let mut keep_alive = interval(api.keep_alive);
+    keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    keep_alive.reset();
+    Ok(response.streaming(EventStream {
+        subscription,
+        keep_alive,
+        leases: api.leases,
+        room_id,
+        greeted: false,
+        credential_ends: access.expires_in().map(|left| Box::pin(sleep(left))),
+    }))
+}
+
+struct EventStream {
+    subscription: Subscription,
+    keep_alive: Interval,
+    leases: LeaseRules,
+    room_id: RoomId,
+    greeted: bool,
+    /// The stream ends with the credential that opened it.
+    credential_ends: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stream for EventStream {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if !this.greeted {
+            this.greeted = true;
+            // Those who lose their connection together should not all come back together.
+            let retry_ms = rand::random_range(1_000..3_000);
+            return Poll::Ready(Some(Ok(format!("retry: {retry_ms}\n\n").into())));
+        }
+        if let Some(end) = &mut this.credential_ends
+            && end.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(None);
+        }
+        match this.subscription.poll_next(context) {
+            Poll::Ready(Some(batch)) => {
+                this.keep_alive.reset();
+                Poll::Ready(Some(Ok(sse(&this.room_id, &batch, &this.leases))))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => match this.keep_alive.poll_tick(context) {
+                Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": still here\n\n")))),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How those who are gone left: `leasehold.departures`, and how a room closed.
+
+use super::error::promised;
+use super::{Store, StoreError};
+use crate::domain::{RoomId, StaleReason, UnknownWord, UserId};
+
+/// A question about one lifetime of a room.
+#[derive(Debug, Clone)]
+pub struct DeparturesQuery {
+    pub room_id: RoomId,
+    pub generation: i64,
+    /// Persons who are gone, with the arrival by which the list showed them.
+    pub gone: Vec<(UserId, i64)>,
+}
+
+/// What the history says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Departures {
+    /// One per person who was asked for; `None` where the history is purged or the stay goes on.
+    pub gone: Vec<Option<Departure>>,
+    /// How the lifetime ended; `None` while it lasts or where its history is purged.
+    pub closed: Option<Closing>,
+}
+
+/// The end of a person's stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// Of the last session.
+    pub epoch: i64,
+    /// The room's version at which it ended.
+    pub version: i64,
+    pub reason: StaleReason,
+}
+
+/// The end of a room's lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closing {
+    pub version: i64,
+    pub reason: StaleReason,
+}
+
+fn reason(word: &str) -> Result<StaleReason, StoreError> {
+    word.parse()
+        .map_err(|error: UnknownWord| StoreError::Unexpected(error.to_string()))
+}
+
+impl Store {
+    /// Answers all of them in one read.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub async fn departures(
+        &self,
+        queries: &[DeparturesQuery],
+    ) -> Result<Vec<Departures>, StoreError> {
+        let mut answers: Vec<Departures> = queries
+            .iter()
+            .map(|query| Departures {
+                gone: vec![None; query.gone.len()],
+                closed: None,
+            })
+            .collect();
+        // A row without a user asks for the room's end.
+        let asked: Vec<(usize, Option<usize>)> = queries
+            .iter()
+            .enumerate()
+            .flat_map(|(q, query)| {
+                (0..query.gone.len())
+                    .map(move |person| (q, Some(person)))
+                    .chain([(q, None)])
+            })
+            .collect();
+        let rooms: Vec<&str> = asked
+            .iter()
+            .map(|&(q, _)| queries[q].room_id.as_str())
+            .collect();
+        let generations: Vec<i64> = asked.iter().map(|&(q, _)| queries[q].generation).collect();
+        let person = |&(q, person): &(usize, Option<usize>)| person.map(|p| &queries[q].gone[p]);
+        let users: Vec<Option<&str>> = asked
+            .iter()
+            .map(|at| person(at).map(|(user, _)| user.as_str()))
+            .collect();
+        let arrivals: Vec<Option<i64>> = asked
+            .iter()
+            .map(|at| person(at).map(|(_, arrival)| *arrival))
+            .collect();
+
+        let rows = sqlx::query!(
+            r#"select ord as "ord!", epoch, version as "version!", reason as "reason!"
+               from leasehold.departures($1, $2, $3, $4)
+               union all
+               select q.ord::integer, null, g.closed_version, g.close_reason
+               from unnest($1::text[], $2::bigint[], $3::text[]) with ordinality as q (room_id, generation, user_id, ord)
+               join leasehold.room_generations g on g.room_id = q.room_id and g.generation = q.generation
+               where q.user_id is null and g.closed_version is not null"#,
+            &rooms as &[&str],
+            &generations,
+            &users as &[Option<&str>],
+            &arrivals as &[Option<i64>],
+        )
+        .fetch_all(&self.durable)
+        .await?;
+
+        for row in rows {
+            let place = usize::try_from(row.ord - 1)
+                .ok()
+                .and_then(|place| asked.get(place));
+            let (version, reason) = (row.version, reason(&row.reason)?);
+            match place {
+                Some(&(q, Some(person))) => {
+                    let epoch = promised(row.epoch, "epoch")?;
+                    answers[q].gone[person] = Some(Departure {
+                        epoch,
+                        version,
+                        reason,
+                    });
+                }
+                Some(&(q, None)) => answers[q].closed = Some(Closing { version, reason }),
+                None => {
+                    return Err(StoreError::Unexpected(
+                        "an answer that nobody asked for".into(),
+                    ));
+                }
+            }
+        }
+        Ok(answers)
+    }
+}

@@ -1,0 +1,170 @@
+//! Hints between instances: which rooms changed, by NOTIFY, after the commit and from connections of their own.
+//!
+//! NOTIFY takes a lock of the whole database at commit, so it has no place in a
+//! transaction that changes membership. A hint may be lost: it only makes
+//! another instance look sooner than it would.
+
+use rand::random;
+use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
+
+use super::connections::Connections;
+use super::{DatabaseSettings, StoreError};
+use crate::domain::RoomId;
+
+const CHANNEL: &str = "leasehold_rooms";
+
+/// Postgres refuses a payload of 8,000 bytes.
+const MAX_PAYLOAD_BYTES: usize = 7_999;
+
+/// One connection to send and one to listen.
+#[derive(Debug, Clone)]
+pub struct Hints {
+    sending: Connections,
+    listening: PgPool,
+    /// The first line of every payload, by which an instance knows its own.
+    sender: String,
+}
+
+/// Hears what other instances send.
+pub struct HintListener {
+    listener: PgListener,
+    sender: String,
+}
+
+/// What a listener heard.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// These rooms changed.
+    Rooms(Vec<RoomId>),
+    /// The connection was lost and is there again: anything may have changed.
+    Reconnected,
+}
+
+impl Hints {
+    /// Prepares the connections; they are made when they are first needed.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] where the address cannot be read.
+    pub fn new(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        let options = settings.connect_options()?;
+        // A lost hint is no loss: do not wait for the disk.
+        let relaxed = options.clone().options([("synchronous_commit", "off")]);
+        Ok(Self {
+            sending: Connections::new(relaxed, 1, settings.timeout, settings.timeout),
+            // One listener; the pool makes its connection again.
+            listening: PgPoolOptions::new()
+                .max_connections(1)
+                .max_lifetime(None)
+                .idle_timeout(None)
+                .acquire_timeout(settings.timeout)
+                .connect_lazy_with(options),
+            sender: format!("{:016x}", random::<u64>()),
+        })
+    }
+
+    /// Tells the other instances, in one transaction of its own.
+    ///
+    /// # Errors
+    /// Where they were not told.
+    pub async fn send(&self, rooms: impl IntoIterator<Item = RoomId>) -> Result<(), StoreError> {
+        let payloads = payloads(&self.sender, rooms);
+        sqlx::query!(
+            r#"select pg_notify($1, payload) as "sent!: ()" from unnest($2::text[]) as payload"#,
+            CHANNEL,
+            &payloads,
+        )
+        .execute(&self.sending)
+        .await?;
+        Ok(())
+    }
+
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub async fn listen(&self) -> Result<HintListener, StoreError> {
+        let mut listener = PgListener::connect_with(&self.listening).await?;
+        listener.listen(CHANNEL).await?;
+        Ok(HintListener {
+            listener,
+            sender: self.sender.clone(),
+        })
+    }
+
+    /// Closes the connections.
+    pub async fn close(&self) {
+        self.sending.close().await;
+        self.listening.close().await;
+    }
+}
+
+impl HintListener {
+    /// Waits for a hint of another instance. Between hints the connection is idle, in no transaction.
+    ///
+    /// # Errors
+    /// Where the connection is lost and cannot be made again: listen anew.
+    pub async fn heard(&mut self) -> Result<Heard, StoreError> {
+        loop {
+            let Some(notification) = self.listener.try_recv().await? else {
+                return Ok(Heard::Reconnected);
+            };
+            if let Some(rooms) = rooms(&self.sender, notification.payload()) {
+                return Ok(Heard::Rooms(rooms));
+            }
+        }
+    }
+}
+
+/// The sender's line and then a line per room, as many rooms to a payload as fit.
+/// No id holds a line break.
+fn payloads(sender: &str, rooms: impl IntoIterator<Item = RoomId>) -> Vec<String> {
+    let mut payloads: Vec<String> = Vec::new();
+    for room in rooms {
+        let room = room.as_str();
+        match payloads.last_mut() {
+            Some(last) if last.len() + 1 + room.len() <= MAX_PAYLOAD_BYTES => {
+                last.push('\n');
+                last.push_str(room);
+            }
+            _ => payloads.push(format!("{sender}\n{room}")),
+        }
+    }
+    payloads
+}
+
+/// The rooms of a payload of somebody else's; what is no id is left out.
+fn rooms(own: &str, payload: &str) -> Option<Vec<RoomId>> {
+    let (sender, rooms) = payload.split_once('\n')?;
+    (sender != own).then(|| {
+        rooms
+            .split('\n')
+            .filter_map(|id| RoomId::parse(id).ok())
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_are_split_below_8000_bytes_and_read_back_whole() {
+        let sent: Vec<RoomId> = (0..100)
+            .map(|n| RoomId::parse(format!("{n:0>3}{}", "\u{10348}".repeat(253))).unwrap())
+            .collect();
+        let payloads = payloads("me", sent.clone());
+        assert!(payloads.len() > 1);
+        assert!(payloads.iter().all(|payload| payload.len() < 8_000));
+        let read: Vec<RoomId> = payloads
+            .iter()
+            .flat_map(|payload| rooms("another", payload).unwrap())
+            .collect();
+        assert_eq!(read, sent);
+    }
+
+    #[test]
+    fn an_instance_does_not_hear_itself() {
+        let payload = &payloads("me", [RoomId::parse("a").unwrap()])[0];
+        assert_eq!(rooms("me", payload), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! Who is here, the moment it changes.
+//!
+//! Level-triggered: a room that has subscribers has one watcher. Woken by a
+//! change of this instance, a hint of another, the end of a lease or a slow
+//! poll, it reads the room once for all of them and sends the difference to
+//! what they know. Nothing depends on every change having been seen.
+
+mod difference;
+mod event;
+mod hinting;
+mod rate;
+mod registry;
+mod watcher;
+
+pub use event::{Batch, Event};
+pub use hinting::Hinting;
+pub use registry::{Live, LiveSettings, Refusal, Subscription};

@@ -1,0 +1,196 @@
+//! One room with subscribers: when it is read, and what they are told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::{Instant, sleep_until};
+
+use super::difference::{Difference, fingerprint, next_turn, someone_lost};
+use super::event::{Batch, Event};
+use super::rate;
+use super::registry::{Room, Shared, Subscriber, lock};
+use crate::coalesce::NoAnswer;
+use crate::store::{DeparturesQuery, Participants};
+
+/// After a read that failed.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// A lease lives at its end, and instants of the database are exact to the microsecond.
+const JUST_AFTER: Duration = Duration::from_millis(1);
+
+struct Watcher {
+    live: Arc<Shared>,
+    room: Arc<Room>,
+    subscribers: Vec<Subscriber>,
+    /// Those who wait for the first snapshot, from a read that begins after they came.
+    newcomers: Vec<Subscriber>,
+    /// What the subscribers know, and its fingerprint.
+    picture: Option<(Arc<Participants>, String)>,
+}
+
+/// Runs as long as the room has subscribers.
+pub(super) async fn watch(live: Arc<Shared>, room: Arc<Room>) {
+    let mut watcher = Watcher {
+        live,
+        room,
+        subscribers: Vec::new(),
+        newcomers: Vec::new(),
+        picture: None,
+    };
+    let mut last_look: Option<Instant> = None;
+    let mut next_look = Instant::now();
+    while watcher.look_is_due(next_look).await {
+        watcher.keep_pace(last_look).await;
+        // Whatever rings from here on may not be in this read.
+        watcher.room.bell.take();
+        let started = Instant::now();
+        last_look = Some(started);
+        next_look = match watcher.look().await {
+            Ok(turn) => turn.min(started + watcher.live.settings.poll),
+            Err(error) => {
+                tracing::debug!(room = %watcher.room.id, %error, "a watched room could not be read");
+                Instant::now() + RETRY
+            }
+        };
+    }
+}
+
+impl Watcher {
+    /// Waits until the room is to be read; false when nobody subscribes any more.
+    async fn look_is_due(&mut self, next_look: Instant) -> bool {
+        loop {
+            self.count_heads();
+            let nobody = self.subscribers.is_empty() && self.newcomers.is_empty();
+            if nobody && self.live.retire(&self.room) {
+                return false;
+            }
+            let someone_waits = !self.newcomers.is_empty();
+            if someone_waits || self.room.bell.take() || Instant::now() >= next_look {
+                return true;
+            }
+            tokio::select! {
+                () = self.room.bell.woken() => {}
+                () = sleep_until(next_look) => {}
+            }
+        }
+    }
+
+    fn count_heads(&mut self) {
+        self.newcomers.append(&mut lock(&self.room.arriving));
+        self.newcomers.retain(|s| !s.batches.is_closed());
+        self.subscribers.retain(|s| !s.batches.is_closed());
+    }
+
+    /// Waits until the room may be read again; who waits for a snapshot need not wait for a large room's turn.
+    async fn keep_pace(&mut self, last_look: Option<Instant>) {
+        let Some(last_look) = last_look else { return };
+        loop {
+            let persons = self
+                .picture
+                .as_ref()
+                .map_or(0, |(picture, _)| picture.participants.len());
+            let pause = match self.newcomers.is_empty() {
+                true => rate::pause(persons, self.subscribers.len()),
+                false => rate::pause(0, 0),
+            };
+            let turn = last_look + pause;
+            if Instant::now() >= turn {
+                return;
+            }
+            tokio::select! {
+                () = self.room.bell.woken() => self.count_heads(),
+                () = sleep_until(turn) => return,
+            }
+        }
+    }
+
+    /// Reads the room and tells everybody what is new; answers when the picture changes by itself.
+    async fn look(&mut self) -> Result<Instant, NoAnswer> {
+        self.count_heads();
+        let room = &self.room;
+        let picture = self.live.presence.participants(room.id.clone()).await?;
+        // The instants are the database's: only the time between two of them is counted here.
+        let received = Instant::now();
+        let leases = &self.live.leases;
+        let turn = match next_turn(&picture, leases) {
+            Some(turn) => {
+                let left = (turn - picture.as_of).to_std().unwrap_or(Duration::ZERO);
+                received + left + JUST_AFTER
+            }
+            None => received + self.live.settings.poll,
+        };
+        room.bell
+            .listen_for_renewals(someone_lost(&picture, leases));
+
+        let events = match &self.picture {
+            Some((before, _)) => self.events(before, &picture).await?,
+            None => Vec::new(),
+        };
+        let id = match &self.picture {
+            Some((_, id)) if events.is_empty() => id.clone(),
+            _ => fingerprint(&picture, leases),
+        };
+        self.tell(&picture, events, &id);
+        self.picture = Some((picture, id));
+        Ok(turn)
+    }
+
+    /// The difference, with what only the history knows: how those who are gone left.
+    async fn events(
+        &self,
+        before: &Participants,
+        after: &Participants,
+    ) -> Result<Vec<Event>, NoAnswer> {
+        let difference = Difference::between(before, after, &self.live.leases);
+        if difference.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut events = match before.room {
+            Some(room) if difference.closed.is_some() || !difference.gone.is_empty() => {
+                let query = DeparturesQuery {
+                    room_id: self.room.id.clone(),
+                    generation: room.generation,
+                    gone: difference
+                        .gone
+                        .iter()
+                        .map(|gone| (gone.user_id.clone(), gone.arrival))
+                        .collect(),
+                };
+                let departures = self.live.presence.departures(query).await?;
+                difference.departed(room, &departures)
+            }
+            _ => Vec::new(),
+        };
+        events.extend(difference.joined.into_iter().map(Event::Joined));
+        events.extend(difference.updated.into_iter().map(Event::Updated));
+        Ok(events)
+    }
+
+    fn tell(&mut self, picture: &Arc<Participants>, events: Vec<Event>, id: &str) {
+        let news = (!events.is_empty()).then(|| Batch::new(picture, events, id));
+        let mut snapshot: Option<Arc<Batch>> = None;
+        let mut snapshot = || {
+            let fresh = || Batch::new(picture, vec![Event::Snapshot], id);
+            Arc::clone(snapshot.get_or_insert_with(fresh))
+        };
+        for subscriber in &mut self.subscribers {
+            let batch = match (&news, subscriber.is_behind) {
+                (_, true) if subscriber.has_caught_up() => snapshot(),
+                (Some(news), false) => Arc::clone(news),
+                _ => continue,
+            };
+            subscriber.is_behind = false;
+            // One that is gone is taken out before the next read.
+            if let Err(TrySendError::Full(_)) = subscriber.batches.try_send(batch) {
+                subscriber.is_behind = true;
+                self.live.metrics.subscriber_fell_behind();
+            }
+        }
+        for newcomer in self.newcomers.drain(..) {
+            // Its queue is empty.
+            let _ = newcomer.batches.try_send(snapshot());
+            self.subscribers.push(newcomer);
+        }
+    }
+}

@@ -4,7 +4,7 @@ import { run, sleep } from "./children.mjs";
 import { remove, temporaryDirectory } from "./temporary.mjs";
 
 /** pgbench's clock runs while its clients connect, though its rate leaves that out. */
-const connectingSeconds = (clients) => Math.max(1, clients / 50);
+const connectingSeconds = (clients) => Math.max(1, clients / 100);
 
 function number(output, pattern) {
   const match = output.match(pattern);

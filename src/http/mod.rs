@@ -74,17 +74,18 @@ pub struct Api {
 /// Every address of the service. Those whose handler takes no [`Access`] are public.
 fn addresses() -> Vec<Address> {
     vec![
+        // Paths are tried in this order: the busiest come first.
+        at("/rooms/{roomId}/heartbeat", [post(members::heartbeat)]),
+        at("/rooms/{roomId}/cursor", [post(members::move_cursor)]),
+        at("/rooms/{roomId}/participants", [get(rooms::participants)]),
         at("/rooms", [get(rooms::rooms)]),
         at(
             "/rooms/{roomId}",
             [get(rooms::room), delete(moderation::close)],
         ),
         at("/rooms/{roomId}/join", [post(members::join)]),
-        at("/rooms/{roomId}/heartbeat", [post(members::heartbeat)]),
-        at("/rooms/{roomId}/cursor", [post(members::move_cursor)]),
         at("/rooms/{roomId}/leave", [post(members::leave)]),
         at("/rooms/{roomId}/disconnect", [post(members::disconnect)]),
-        at("/rooms/{roomId}/participants", [get(rooms::participants)]),
         at(
             "/rooms/{roomId}/participants/{userId}",
             [delete(moderation::remove)],

@@ -49,7 +49,9 @@ impl Difference {
                     generation,
                     version,
                     user_id: gone.user_id.clone(),
-                    epoch: departure.map_or(gone.epoch, |d| d.epoch),
+                    // A reader keeps whoever has a higher epoch than the one that left, and
+                    // the session that ended last need not be the newest.
+                    epoch: departure.map_or(gone.epoch, |d| d.epoch.max(gone.epoch)),
                     reason: departure.map(|d| d.reason),
                 };
                 (version, left)
@@ -203,4 +205,101 @@ pub fn someone_lost(picture: &Participants, leases: &LeaseRules) -> bool {
     sessions.into_iter().any(|s| {
         leases.status(at, s.last_seen_at, s.lease_ms, s.disconnected) == Status::Reconnecting
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::StaleReason;
+    use crate::store::Departure;
+    use chrono::TimeDelta;
+
+    const LEASES: LeaseRules = LeaseRules {
+        default_ms: 15_000,
+        min_ms: 1_000,
+        max_ms: 300_000,
+        heartbeat_ms: 5_000,
+    };
+
+    fn person(user: &str, arrival: i64, epoch: i64) -> Participant {
+        let now = DateTime::UNIX_EPOCH;
+        Participant {
+            user_id: UserId::parse(user).unwrap(),
+            arrival,
+            sessions: vec![Session {
+                device_id: DeviceId::unnamed(),
+                epoch,
+                joined_at: now,
+                last_seen_at: now,
+                lease_ms: 15_000,
+                lease_expires_at: now + TimeDelta::seconds(15),
+                disconnected: false,
+                cursor: None,
+                metadata: None,
+            }],
+        }
+    }
+
+    fn reading(generation: i64, participants: Vec<Participant>) -> Participants {
+        let as_of = DateTime::UNIX_EPOCH;
+        let room = (generation > 0).then_some(RoomHead {
+            generation,
+            version: 9,
+            opened_at: as_of,
+        });
+        Participants {
+            as_of,
+            room,
+            participants,
+        }
+    }
+
+    #[test]
+    fn two_equal_readings_have_no_difference() {
+        let reading = || reading(1, vec![person("alice", 1, 1)]);
+        assert!(Difference::between(&reading(), &reading(), &LEASES).is_empty());
+    }
+
+    #[test]
+    fn a_reconnect_is_a_join_and_no_departure() {
+        let before = reading(1, vec![person("alice", 1, 1)]);
+        let after = reading(1, vec![person("alice", 1, 2)]);
+        let difference = Difference::between(&before, &after, &LEASES);
+        assert_eq!((difference.gone.len(), difference.joined), (0, vec![0]));
+    }
+
+    #[test]
+    fn a_lost_connection_is_an_update() {
+        let before = reading(1, vec![person("alice", 1, 1)]);
+        let mut after = reading(1, vec![person("alice", 1, 1)]);
+        after.participants[0].sessions[0].disconnected = true;
+        let difference = Difference::between(&before, &after, &LEASES);
+        assert_eq!((difference.joined.len(), difference.updated), (0, vec![0]));
+    }
+
+    #[test]
+    fn the_next_lifetime_of_a_room_closes_the_one_before() {
+        let before = reading(1, vec![person("alice", 1, 1)]);
+        let after = reading(2, vec![person("alice", 1, 2)]);
+        let difference = Difference::between(&before, &after, &LEASES);
+        assert_eq!(difference.closed, Some(1));
+        assert_eq!((difference.gone.len(), difference.joined), (1, vec![0]));
+    }
+
+    #[test]
+    fn a_departure_has_the_highest_epoch_that_a_reader_may_know() {
+        let before = reading(1, vec![person("alice", 1, 8)]);
+        let difference = Difference::between(&before, &reading(0, Vec::new()), &LEASES);
+        let departures = Departures {
+            gone: vec![Some(Departure {
+                version: 9,
+                epoch: 7,
+                reason: StaleReason::Expired,
+            })],
+            closed: None,
+        };
+        let room = before.room.unwrap();
+        let events = difference.departed(room, &departures);
+        assert!(matches!(&events[0], Event::Left { epoch: 8, .. }));
+    }
 }

@@ -261,7 +261,7 @@ async fn subscribers_survive_a_restart_and_a_crash_of_postgres() {
         // A change behind the services' back, while they may still be reconnecting.
         let mut connection = PgConnection::connect(&url).await.unwrap();
         let script = format!(
-            "select leasehold.join_member('r', '{round}');
+            "select leasehold.join_member('r', '{round}', p_lease_ms => 300000);
              select leasehold.update_member('r', 'marker', 1, '{{\"end\": \"{round}\"}}');"
         );
         raw_sql(AssertSqlSafe(script))

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
 use actix_web::middleware::{Condition, from_fn};
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
@@ -157,11 +156,6 @@ impl Application {
     /// Where it listens, with the port that was taken for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Stops the service from elsewhere, as a signal would.
-    pub fn handle(&self) -> ServerHandle {
-        self.server.handle()
     }
 
     /// Serves until `stopping` is done, then drains: no new requests, answers for

@@ -50,6 +50,11 @@ create table leasehold.membership_events (
 
     constraint membership_events_pkey primary key (room_id, generation, version),
     constraint membership_events_once unique (user_id, room_id, epoch, kind),
+    constraint membership_events_ids_well_formed check (
+        kind <> 'joined'
+        or (leasehold.is_id(room_id) and leasehold.is_id(user_id)
+            and (device_id = '' or leasehold.is_id(device_id)))),
+    constraint membership_events_epoch_positive check (epoch >= 1),
     constraint membership_events_kind_known check (
         (kind = 'joined' and reason is null and last_seen_at is null)
         or (kind = 'ended' and reason is not null and last_seen_at is not null)),

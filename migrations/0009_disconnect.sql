@@ -8,7 +8,7 @@ create function leasehold.disconnect_members(
     p_epochs bigint[],
     p_now timestamptz default null
 )
-    returns table (ord integer, outcome text)
+    returns text[]
     language plpgsql
 as $$
 #variable_conflict use_column
@@ -45,17 +45,17 @@ begin
            with ordinality as q (room_id, user_id, device_id, epoch, ord)
       join lost using (room_id, user_id, device_id, epoch);
 
-    return query
-    select q.ord::integer,
-           case when q.ord = any (v_lost) then 'disconnected'
-                else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
-      from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
-           with ordinality as q (room_id, user_id, device_id, epoch, ord);
+    return array(
+        select case when q.ord = any (v_lost) then 'disconnected'
+                    else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
+          from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
+               with ordinality as q (room_id, user_id, device_id, epoch, ord)
+         order by q.ord);
 end
 $$;
 
 comment on function leasehold.disconnect_members(text[], text[], text[], bigint[], timestamptz) is
-    'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, or as of stale_reason.';
+    'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Answers one outcome per request: disconnected, or as of stale_reason.';
 
 create function leasehold.disconnect_member(
     p_room_id text,
@@ -67,9 +67,8 @@ create function leasehold.disconnect_member(
     returns text
     language sql
 as $$
-    select d.outcome
-      from leasehold.disconnect_members(
-               array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], p_now) d
+    select (leasehold.disconnect_members(
+                array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], p_now))[1]
 $$;
 
 comment on function leasehold.disconnect_member(text, text, bigint, text, timestamptz) is

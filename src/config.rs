@@ -111,7 +111,7 @@ pub struct ServeArgs {
           value_parser = whole::<usize>("LEASEHOLD_WORKERS", 0..=1_024))]
     pub workers: usize,
 
-    /// Batches of one kind that can be under way at once
+    /// Batches of one kind that can be under way at once; of heartbeats it is one
     #[arg(long, env = "LEASEHOLD_LANES", default_value = "2",
           value_parser = whole::<usize>("LEASEHOLD_LANES", 1..=256))]
     pub lanes: usize,

@@ -29,6 +29,7 @@ pub struct Presence {
     joins: Coalescer<Joins>,
     listed_joins: Coalescer<ListedJoins>,
     heartbeats: Coalescer<Heartbeats>,
+    patient_heartbeats: Coalescer<PatientHeartbeats>,
     leaves: Coalescer<Leaves>,
     disconnects: Coalescer<Disconnects>,
     lists: Coalescer<Lists>,
@@ -45,6 +46,16 @@ impl Presence {
         wakes: &Wakes,
         tasks: &mut JoinSet<()>,
     ) -> Self {
+        // They wait for nothing, neither the disk nor each other: one batch at a time has the
+        // database busy, and a second one would only halve them both.
+        let heartbeat_settings = Settings {
+            lanes: if settings.max_batch == 1 {
+                settings.lanes
+            } else {
+                1
+            },
+            ..settings
+        };
         Self {
             store: store.clone(),
             runtime: Handle::current(),
@@ -67,7 +78,16 @@ impl Presence {
                 settings,
                 tasks,
             ),
-            heartbeats: Coalescer::start(Heartbeats(store.clone(), wakes.clone()), settings, tasks),
+            heartbeats: Coalescer::start(
+                Heartbeats(store.clone(), wakes.clone()),
+                heartbeat_settings,
+                tasks,
+            ),
+            patient_heartbeats: Coalescer::start(
+                PatientHeartbeats(store.clone(), wakes.clone()),
+                settings,
+                tasks,
+            ),
             leaves: Coalescer::start(Leaves(store.clone(), wakes.clone()), settings, tasks),
             disconnects: Coalescer::start(
                 Disconnects(store.clone(), wakes.clone()),
@@ -97,7 +117,16 @@ impl Presence {
     /// # Errors
     /// [`NoAnswer`]
     pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatOutcome, NoAnswer> {
-        self.heartbeats.ask(heartbeat).await
+        // A new length of the lease has to wait for the room.
+        let held = if heartbeat.lease_ms.is_some() {
+            heartbeat
+        } else {
+            match self.heartbeats.ask(heartbeat).await? {
+                Ok(outcome) => return Ok(outcome),
+                Err(held) => held,
+            }
+        };
+        self.patient_heartbeats.ask(held).await
     }
 
     /// # Errors
@@ -242,24 +271,63 @@ impl Operation for ListedJoins {
     }
 }
 
+/// Wakes those who look at the rooms of the heartbeats that took effect.
+fn wake<'a>(wakes: &Wakes, renewed: impl Iterator<Item = &'a Heartbeat> + Clone) {
+    let is_visible = |h: &Heartbeat| h.cursor.is_some() || h.metadata.is_some();
+    let of = |visible| {
+        renewed
+            .clone()
+            .filter(move |heartbeat| is_visible(heartbeat) == visible)
+            .map(|heartbeat| &heartbeat.room_id)
+    };
+    wakes.changed(of(true));
+    wakes.renewed(of(false));
+}
+
+/// Never waits for another transaction, so that one that holds a session delays no other: its
+/// heartbeat is given back.
 struct Heartbeats(Store, Wakes);
 
 impl Operation for Heartbeats {
+    type Request = Heartbeat;
+    type Answer = Result<HeartbeatOutcome, Heartbeat>;
+
+    async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<Self::Answer>, StoreError> {
+        let outcomes = self.0.heartbeat_unless_held(batch).await?;
+        let with_outcomes = batch.iter().zip(&outcomes);
+        wake(
+            &self.1,
+            with_outcomes
+                .clone()
+                .filter(|(_, outcome)| matches!(outcome, Some(Ok(()))))
+                .map(|(heartbeat, _)| heartbeat),
+        );
+        Ok(with_outcomes
+            .map(|(heartbeat, outcome)| outcome.ok_or_else(|| heartbeat.clone()))
+            .collect())
+    }
+
+    fn key(heartbeat: &Heartbeat) -> &str {
+        heartbeat.room_id.as_str()
+    }
+}
+
+/// Waits for the transaction that holds a session, as long as a request may take.
+struct PatientHeartbeats(Store, Wakes);
+
+impl Operation for PatientHeartbeats {
     type Request = Heartbeat;
     type Answer = HeartbeatOutcome;
 
     async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<HeartbeatOutcome>, StoreError> {
         let outcomes = self.0.heartbeat(batch).await?;
-        let is_visible = |h: &Heartbeat| h.cursor.is_some() || h.metadata.is_some();
-        let renewed = |visible| {
-            let took_effect = batch.iter().zip(&outcomes).filter(|(_, o)| o.is_ok());
-            took_effect
-                .map(|(heartbeat, _)| heartbeat)
-                .filter(move |heartbeat| is_visible(heartbeat) == visible)
-                .map(|heartbeat| &heartbeat.room_id)
-        };
-        self.1.changed(renewed(true));
-        self.1.renewed(renewed(false));
+        let with_outcomes = batch.iter().zip(&outcomes);
+        wake(
+            &self.1,
+            with_outcomes
+                .filter(|(_, outcome)| outcome.is_ok())
+                .map(|(heartbeat, _)| heartbeat),
+        );
         Ok(outcomes)
     }
 

@@ -33,21 +33,19 @@ impl Store {
             .collect();
         let epochs: Vec<i64> = batch.iter().map(|d| d.epoch).collect();
 
-        let mut rows = sqlx::query!(
-            r#"select ord as "ord!", outcome as "outcome!"
-               from leasehold.disconnect_members($1, $2, $3, $4, $5)"#,
+        let outcomes = sqlx::query_scalar!(
+            r#"select leasehold.disconnect_members($1, $2, $3, $4, $5) as "outcomes!""#,
             &rooms as &[&str],
             &users as &[&str],
             &devices as &[&str],
             &epochs,
             self.now,
         )
-        .fetch_all(&self.durable)
+        .fetch_one(&self.durable)
         .await?;
-
-        rows.sort_unstable_by_key(|row| row.ord);
-        rows.into_iter()
-            .map(|row| Ok(outcome(&row.outcome, "disconnected")?.map_or(Ok(()), Err)))
+        outcomes
+            .iter()
+            .map(|word| Ok(outcome(word, "disconnected")?.map_or(Ok(()), Err)))
             .collect()
     }
 }

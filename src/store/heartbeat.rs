@@ -28,8 +28,18 @@ fn set(field: &Option<Option<Value>>) -> (bool, Option<&Value>) {
     (field.is_some(), field.as_ref().and_then(Option::as_ref))
 }
 
+/// The items, or none at all where no request has one: an array of nulls costs Postgres as much as values.
+fn or_empty<T>(items: Vec<T>, is_set: impl Fn(&T) -> bool) -> Vec<T> {
+    if items.iter().any(is_set) {
+        items
+    } else {
+        Vec::new()
+    }
+}
+
 impl Store {
-    /// Renews all of them in one transaction, in order.
+    /// Renews all of them in one transaction, in order, and waits for the sessions that another
+    /// transaction holds.
     ///
     /// # Errors
     /// Where none of them took effect, or that is not known.
@@ -37,6 +47,33 @@ impl Store {
         &self,
         batch: &[Heartbeat],
     ) -> Result<Vec<HeartbeatOutcome>, StoreError> {
+        let words = self.heartbeat_members(batch, true).await?;
+        words.iter().map(|word| renewed(word)).collect()
+    }
+
+    /// Renews those that no other transaction holds; `None` for one that is held, and unchanged.
+    ///
+    /// # Errors
+    /// Where none of them took effect, or that is not known.
+    pub async fn heartbeat_unless_held(
+        &self,
+        batch: &[Heartbeat],
+    ) -> Result<Vec<Option<HeartbeatOutcome>>, StoreError> {
+        let words = self.heartbeat_members(batch, false).await?;
+        words
+            .iter()
+            .map(|word| match word.as_str() {
+                "busy" => Ok(None),
+                word => renewed(word).map(Some),
+            })
+            .collect()
+    }
+
+    async fn heartbeat_members(
+        &self,
+        batch: &[Heartbeat],
+        wait: bool,
+    ) -> Result<Vec<String>, StoreError> {
         let rooms: Vec<&str> = batch.iter().map(|h| h.room_id.as_str()).collect();
         let users: Vec<&str> = batch.iter().map(|h| h.user_id.as_str()).collect();
         let devices: Vec<&str> = batch
@@ -53,26 +90,26 @@ impl Store {
         let (set_metadata, metadata): (Vec<bool>, Vec<Option<&Value>>) =
             batch.iter().map(|h| set(&h.metadata)).unzip();
 
-        let mut rows = sqlx::query!(
-            r#"select ord as "ord!", outcome as "outcome!"
-               from leasehold.heartbeat_members($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"#,
+        let outcomes = sqlx::query_scalar!(
+            r#"select leasehold.heartbeat_members($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) as "outcomes!""#,
             &rooms as &[&str],
             &users as &[&str],
             &devices as &[&str],
             &epochs,
-            &leases as &[Option<i32>],
-            &set_cursor,
-            &cursors as &[Option<&Value>],
-            &set_metadata,
-            &metadata as &[Option<&Value>],
+            &or_empty(leases, Option::is_some) as &[Option<i32>],
+            &or_empty(set_cursor, |&is_set| is_set),
+            &or_empty(cursors, Option::is_some) as &[Option<&Value>],
+            &or_empty(set_metadata, |&is_set| is_set),
+            &or_empty(metadata, Option::is_some) as &[Option<&Value>],
+            wait,
             self.now,
         )
-        .fetch_all(&self.relaxed)
+        .fetch_one(&self.relaxed)
         .await?;
-
-        rows.sort_unstable_by_key(|row| row.ord);
-        rows.into_iter()
-            .map(|row| Ok(outcome(&row.outcome, "renewed")?.map_or(Ok(()), Err)))
-            .collect()
+        Ok(outcomes)
     }
+}
+
+fn renewed(word: &str) -> Result<HeartbeatOutcome, StoreError> {
+    Ok(outcome(word, "renewed")?.map_or(Ok(()), Err))
 }

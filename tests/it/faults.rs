@@ -199,6 +199,32 @@ async fn a_statement_that_waits_too_long_for_a_lock_is_503_and_succeeds_later() 
     database.verify().await;
 }
 
+/// A user's own transaction may hold a member for long; that must not end the leases of all others.
+#[tokio::test]
+async fn a_transaction_that_holds_a_session_delays_no_other_heartbeat() {
+    let database = Database::new().await;
+    let app = App::spawn_with(&database, &["--timeout-ms=20000"]).await;
+    for user in ["alice", "bob"] {
+        app.join("r", user).await;
+    }
+    let mut holder = database.connect().await;
+    raw_sql("begin; select from leasehold.members where user_id = 'alice' for update")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+
+    let others = async {
+        database.until_waiting_for_locks(1).await;
+        let answer = in_time(app.heartbeat("r", "bob", 1), SLACK).await;
+        raw_sql("commit").execute(&mut holder).await.unwrap();
+        answer
+    };
+    let (held, other) = tokio::join!(app.heartbeat("r", "alice", 1), others);
+    assert_eq!(other.status(), 204);
+    assert_eq!(held.status(), 204);
+    database.verify().await;
+}
+
 #[tokio::test]
 async fn when_a_queue_is_full_the_next_is_refused_at_once() {
     let database = Database::new().await;

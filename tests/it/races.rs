@@ -4,6 +4,7 @@
 mod batches;
 mod clocks;
 mod heartbeats;
+mod held;
 mod isolation;
 mod rooms;
 mod sessions;

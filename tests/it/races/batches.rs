@@ -24,11 +24,9 @@ fn array(items: &[&str]) -> String {
 /// Heartbeats of these users' first epochs in room `r`, in this order.
 fn beats(users: &[&str]) -> String {
     format!(
-        "select outcome from leasehold.heartbeat_members(
+        "select unnest(leasehold.heartbeat_members(
              array_fill('r'::text, array[{n}]), {users}, array_fill(''::text, array[{n}]),
-             array_fill(1::bigint, array[{n}]), array_fill(null::integer, array[{n}]),
-             array_fill(false, array[{n}]), array_fill(null::jsonb, array[{n}]),
-             array_fill(false, array[{n}]), array_fill(null::jsonb, array[{n}]), {at})",
+             array_fill(1::bigint, array[{n}]), p_now => {at}))",
         n = users.len(),
         users = array(users),
         at = at(100),
@@ -38,9 +36,9 @@ fn beats(users: &[&str]) -> String {
 /// Leaves of these users' first epochs in room `r`, in this order.
 fn leaves(users: &[&str]) -> String {
     format!(
-        "select outcome from leasehold.leave_members(
+        "select unnest(leasehold.leave_members(
              array_fill('r'::text, array[{n}]), {users}, array_fill(''::text, array[{n}]),
-             array_fill(1::bigint, array[{n}]), {at})",
+             array_fill(1::bigint, array[{n}]), {at}))",
         n = users.len(),
         users = array(users),
         at = at(100),
@@ -233,8 +231,8 @@ async fn in_a_database_that_sorts_like_a_dictionary_joins_and_leaves_still_share
         .await
         .unwrap();
     let leaves = format!(
-        "select outcome from leasehold.leave_members(
-             array['a', 'B'], array['alice', 'alice'], array['', ''], array[1, 1]::bigint[], {})",
+        "select unnest(leasehold.leave_members(
+             array['a', 'B'], array['alice', 'alice'], array['', ''], array[1, 1]::bigint[], {}))",
         at(100)
     );
     let (left, joined) = both(

@@ -81,7 +81,7 @@ async fn a_heartbeat_that_waited_for_the_rejoin_is_superseded() {
 async fn without_the_epoch_an_old_heartbeat_would_renew_the_new_session() {
     let database = with_alice().await;
     database
-        .replace_in("heartbeat_members", "and m.epoch = q.epoch", "")
+        .replace_in("heartbeat_members", "and m.epoch = p_epochs[q.ord]", "")
         .await;
     let mut rejoin = Side::holding(&database, join_sql("alice", 100)).await;
     let beat = Side::new(&database)

@@ -14,7 +14,7 @@ const SECONDS = 10;
 export async function crowd(environment) {
   const subscribers = environment.quick ? 100 : 1_000;
   // The rule of src/stream/rate.rs.
-  const most = 1_000 / (10 + 0.2 * (subscribers + MOVERS));
+  const most = 1_000 / (4 + 0.2 * (subscribers + MOVERS));
   const service = ours(environment);
   const sockets = [];
   try {

@@ -60,7 +60,7 @@ begin
                     where q.lease_ms is not null)) h;
     end if;
 
-    -- In one order, so that two batches cannot wait for each other.
+    -- In one order, so that two batches cannot wait for each other. Nothing below waits.
     if p_wait then
         perform
            from unnest(p_room_ids) with ordinality as q (room_id, ord)
@@ -81,7 +81,6 @@ begin
                 on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
                and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
              where v_rooms is null or p_lease_ms[q.ord] is null or q.room_id = any (v_rooms)
-             order by m.room_id, m.user_id, m.device_id
                for no key update of m skip locked) l;
     v_now := coalesce(p_now, clock_timestamp());
     v_renewed := v_held;

@@ -1,4 +1,5 @@
 import { BareUpdate } from "../lib/bare-update.mjs";
+import { coalescingOffTenLanes } from "../lib/contenders.mjs";
 import { throughput } from "../lib/throughput.mjs";
 
 export const about = "heartbeats of 10,000 members, against every peer and the bare UPDATE";
@@ -8,6 +9,6 @@ export function run(environment) {
     figure: "heartbeats",
     loadFor: (file) => ({ script: "heartbeat", args: [file] }),
     targets: { "express-memory": 5, "express-redis": 6, "coalescing-off": 5, "bare-update": 1 },
-    extraContenders: [new BareUpdate(environment)],
+    extraContenders: [coalescingOffTenLanes(environment), new BareUpdate(environment)],
   });
 }

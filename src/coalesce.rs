@@ -1,19 +1,19 @@
 //! Many requests, one commit.
 //!
-//! Each lane is a task that takes everything that waits for it, makes one call
-//! of it, answers every caller, and starts over. There is no timer: an idle lane
-//! starts at once, and a busy one gathers what arrives meanwhile, so the batch is
-//! as large as the load needs. A room always takes the same lane, so that batches
-//! do not wait for each other's rows.
+//! Each kind of operation has a queue and a task that takes everything that
+//! waits in it, makes one call of it, answers every caller, and starts over.
+//! There is no timer: an idle one starts at once, and a busy one gathers what
+//! arrives meanwhile, so the batch is as large as the load needs. Only where a
+//! call does not get on, as it waits for a lock that somebody holds, does the
+//! next one start beside it.
 //!
-//! The work runs in the lane's task: a caller that goes away cancels nothing.
+//! A call runs in a task of its own: a caller that goes away cancels nothing.
 
 use std::future::Future;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::store::StoreError;
@@ -21,8 +21,15 @@ use crate::store::StoreError;
 /// A deadlock or a serialisation failure is tried again so many times.
 const RETRIES: u32 = 5;
 
-/// What lanes do with a batch.
+/// A call that takes longer than this no longer keeps the next one from starting.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is done with a batch.
 pub trait Operation: Send + Sync + 'static {
+    /// How many calls start without waiting for each other. One makes the largest batches; more
+    /// pay where the work on the answers is as long as that in Postgres.
+    const AT_ONCE: usize = 1;
+
     type Request: Send + Sync + 'static;
     type Answer: Send + 'static;
 
@@ -31,19 +38,16 @@ pub trait Operation: Send + Sync + 'static {
         &self,
         batch: &[Self::Request],
     ) -> impl Future<Output = Result<Vec<Self::Answer>, StoreError>> + Send;
-
-    /// Requests with the same key go through the same lane.
-    fn key(request: &Self::Request) -> &str;
 }
 
 /// How requests are gathered.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Lanes of each operation: how many batches of it can be under way at once.
+    /// The most calls of each kind under way at once, those that do not get on included.
     pub lanes: usize,
     /// The most requests in one call; 1 switches coalescing off.
     pub max_batch: usize,
-    /// How many may wait in a lane before the next is refused.
+    /// How many of each kind may wait before the next is refused.
     pub queue: usize,
     /// How long a caller waits for its answer.
     pub timeout: Duration,
@@ -71,34 +75,28 @@ struct Waiting<O: Operation> {
     answer: oneshot::Sender<Result<O::Answer, Arc<StoreError>>>,
 }
 
-/// The way to one operation: cheap to clone; its lanes end when the last clone is gone.
+/// The way to one operation: cheap to clone; its task ends when the last clone is gone.
 pub struct Coalescer<O: Operation> {
-    lanes: Arc<[mpsc::Sender<Waiting<O>>]>,
+    queue: mpsc::Sender<Waiting<O>>,
     timeout: Duration,
 }
 
 impl<O: Operation> Clone for Coalescer<O> {
     fn clone(&self) -> Self {
         Self {
-            lanes: Arc::clone(&self.lanes),
+            queue: self.queue.clone(),
             timeout: self.timeout,
         }
     }
 }
 
 impl<O: Operation> Coalescer<O> {
-    /// Starts the lanes as tasks of `tasks`, which ends when the last batch is answered.
+    /// Starts a task of `tasks`, which ends when the last batch is answered.
     pub fn start(operation: O, settings: Settings, tasks: &mut JoinSet<()>) -> Self {
-        let operation = Arc::new(operation);
-        let lanes = (0..settings.lanes)
-            .map(|_| {
-                let (sender, receiver) = mpsc::channel(settings.queue);
-                tasks.spawn(lane(Arc::clone(&operation), receiver, settings.max_batch));
-                sender
-            })
-            .collect();
+        let (queue, receiver) = mpsc::channel(settings.queue);
+        tasks.spawn(gather(Arc::new(operation), receiver, settings));
         Self {
-            lanes,
+            queue,
             timeout: settings.timeout,
         }
     }
@@ -108,9 +106,9 @@ impl<O: Operation> Coalescer<O> {
     /// # Errors
     /// [`NoAnswer`]
     pub async fn ask(&self, request: O::Request) -> Result<O::Answer, NoAnswer> {
-        let lane = &self.lanes[self.lane_of(O::key(&request))];
         let (answer, answered) = oneshot::channel();
-        lane.try_send(Waiting { request, answer })
+        self.queue
+            .try_send(Waiting { request, answer })
             .map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => NoAnswer::Overloaded,
                 mpsc::error::TrySendError::Closed(_) => NoAnswer::Stopping,
@@ -121,46 +119,79 @@ impl<O: Operation> Coalescer<O> {
             Err(_) => Err(NoAnswer::TimedOut(self.timeout)),
         }
     }
+}
 
-    fn lane_of(&self, key: &str) -> usize {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        // The remainder is below the number of lanes, a usize.
-        (hasher.finish() % self.lanes.len() as u64) as usize
+async fn gather<O: Operation>(
+    operation: Arc<O>,
+    mut queue: mpsc::Receiver<Waiting<O>>,
+    settings: Settings,
+) {
+    let at_once = if settings.max_batch == 1 {
+        settings.lanes
+    } else {
+        settings.lanes.min(O::AT_ONCE)
+    };
+    let lanes = Arc::new(Semaphore::new(settings.lanes));
+    let starts = Arc::new(Semaphore::new(at_once));
+    // Neither is ever closed.
+    while let Ok(lane) = Arc::clone(&lanes).acquire_owned().await
+        && let Ok(start) = Arc::clone(&starts).acquire_owned().await
+    {
+        let mut waiting = Vec::new();
+        if queue.recv_many(&mut waiting, settings.max_batch).await == 0 {
+            break;
+        }
+        let operation = Arc::clone(&operation);
+        tokio::spawn(async move {
+            let _lane = lane;
+            let call = std::pin::pin!(answer(&*operation, waiting));
+            held_while_it_gets_on(start, call).await;
+        });
+    }
+    for _ in 0..settings.lanes {
+        let Ok(ended) = lanes.acquire().await else {
+            break;
+        };
+        ended.forget();
     }
 }
 
-async fn lane<O: Operation>(
-    operation: Arc<O>,
-    mut queue: mpsc::Receiver<Waiting<O>>,
-    max_batch: usize,
+/// Gives the permit back when the call ends, or has lost its claim to be waited for.
+async fn held_while_it_gets_on(
+    start: OwnedSemaphorePermit,
+    mut call: impl Future<Output = ()> + Unpin,
 ) {
-    let mut waiting = Vec::with_capacity(max_batch);
-    while queue.recv_many(&mut waiting, max_batch).await > 0 {
-        let (requests, callers): (Vec<_>, Vec<_>) =
-            waiting.drain(..).map(|w| (w.request, w.answer)).unzip();
-        match run(&*operation, &requests).await {
-            Ok(answers) => {
-                for (caller, answer) in callers.into_iter().zip(answers) {
-                    // A caller that went away no longer wants to know.
-                    let _ = caller.send(Ok(answer));
-                }
+    let ended = tokio::time::timeout(PATIENCE, &mut call).await.is_ok();
+    drop(start);
+    if !ended {
+        call.await;
+    }
+}
+
+async fn answer<O: Operation>(operation: &O, waiting: Vec<Waiting<O>>) {
+    let (requests, callers): (Vec<_>, Vec<_>) =
+        waiting.into_iter().map(|w| (w.request, w.answer)).unzip();
+    match run(operation, &requests).await {
+        Ok(answers) => {
+            for (caller, answer) in callers.into_iter().zip(answers) {
+                // A caller that went away no longer wants to know.
+                let _ = caller.send(Ok(answer));
             }
-            // One of them may be what Postgres refuses: it fails alone.
-            Err(StoreError::Rejected(_)) if requests.len() > 1 => {
-                for (caller, request) in callers.into_iter().zip(requests) {
-                    let outcome = run(&*operation, std::slice::from_ref(&request)).await;
-                    let _ = caller.send(match outcome {
-                        Ok(mut answers) => answers.pop().ok_or_else(|| Arc::new(no_answer())),
-                        Err(error) => Err(Arc::new(error)),
-                    });
-                }
+        }
+        // One of them may be what Postgres refuses: it fails alone.
+        Err(StoreError::Rejected(_)) if requests.len() > 1 => {
+            for (caller, request) in callers.into_iter().zip(requests) {
+                let outcome = run(operation, std::slice::from_ref(&request)).await;
+                let _ = caller.send(match outcome {
+                    Ok(mut answers) => answers.pop().ok_or_else(|| Arc::new(no_answer())),
+                    Err(error) => Err(Arc::new(error)),
+                });
             }
-            Err(error) => {
-                let error = Arc::new(error);
-                for caller in callers {
-                    let _ = caller.send(Err(Arc::clone(&error)));
-                }
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            for caller in callers {
+                let _ = caller.send(Err(Arc::clone(&error)));
             }
         }
     }
@@ -182,4 +213,95 @@ async fn run<O: Operation>(
 
 fn no_answer() -> StoreError {
     StoreError::Unexpected("not one answer per request".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// Each request is how long its batch takes; the answer, when the batch began.
+    struct Waits(Instant, Arc<Mutex<Vec<usize>>>);
+
+    impl Operation for Waits {
+        type Request = u64;
+        type Answer = u64;
+
+        async fn run(&self, batch: &[u64]) -> Result<Vec<u64>, StoreError> {
+            let began = self.0.elapsed().as_millis() as u64;
+            self.1.lock().unwrap().push(batch.len());
+            let longest = batch.iter().max().unwrap();
+            sleep(Duration::from_millis(*longest)).await;
+            Ok(vec![began; batch.len()])
+        }
+    }
+
+    /// Each is when to ask and how long it takes; when each began, and the sizes of the batches.
+    async fn began(settings: Settings, requests: &[(u64, u64)]) -> (Vec<u64>, Vec<usize>) {
+        let sizes = Arc::default();
+        let mut tasks = JoinSet::new();
+        let waits = Waits(Instant::now(), Arc::clone(&sizes));
+        let coalescer = Coalescer::start(waits, settings, &mut tasks);
+        let asking: Vec<_> = requests
+            .iter()
+            .map(|&(at, takes)| {
+                let coalescer = coalescer.clone();
+                tokio::spawn(async move {
+                    sleep(Duration::from_millis(at)).await;
+                    coalescer.ask(takes).await.unwrap()
+                })
+            })
+            .collect();
+        let mut began = Vec::new();
+        for asked in asking {
+            began.push(asked.await.unwrap());
+        }
+        drop(coalescer);
+        tasks.join_all().await;
+        let sizes = sizes.lock().unwrap().clone();
+        (began, sizes)
+    }
+
+    const SETTINGS: Settings = Settings {
+        lanes: 2,
+        max_batch: 100,
+        queue: 100,
+        timeout: Duration::from_secs(60),
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_while_a_call_gets_on_goes_into_the_next() {
+        let requests = [(0, 90), (10, 0), (20, 0), (80, 0)];
+        let (began, sizes) = began(SETTINGS, &requests).await;
+        assert_eq!(began, [0, 90, 90, 90]);
+        assert_eq!(sizes, [1, 3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_does_not_get_on_holds_up_the_others_for_a_moment() {
+        let requests = [(0, 5_000), (10, 0), (150, 0), (160, 0)];
+        let (began, _) = began(SETTINGS, &requests).await;
+        assert_eq!(began, [0, 100, 150, 160]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_never_more_calls_than_lanes() {
+        let requests = [(0, 5_000), (10, 9_000), (300, 0)];
+        let (began, _) = began(SETTINGS, &requests).await;
+        assert_eq!(began, [0, 100, 5_000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_by_one_there_are_as_many_calls_as_lanes() {
+        let settings = Settings {
+            max_batch: 1,
+            ..SETTINGS
+        };
+        let (began, sizes) = began(settings, &[(0, 50), (10, 50), (20, 0)]).await;
+        assert_eq!(began, [0, 10, 50]);
+        assert_eq!(sizes, [1, 1, 1]);
+    }
 }

@@ -111,8 +111,8 @@ pub struct ServeArgs {
           value_parser = whole::<usize>("LEASEHOLD_WORKERS", 0..=1_024))]
     pub workers: usize,
 
-    /// Batches of one kind that can be under way at once; of heartbeats it is one
-    #[arg(long, env = "LEASEHOLD_LANES", default_value = "2",
+    /// The most batches of one kind under way at once: beyond the first where that one waits for a lock
+    #[arg(long, env = "LEASEHOLD_LANES", default_value = "4",
           value_parser = whole::<usize>("LEASEHOLD_LANES", 1..=256))]
     pub lanes: usize,
 
@@ -121,7 +121,7 @@ pub struct ServeArgs {
           value_parser = whole::<usize>("LEASEHOLD_MAX_BATCH", 1..=10_000))]
     pub max_batch: usize,
 
-    /// Requests of one kind that may wait in a lane before the next is refused with 503
+    /// Requests of one kind that may wait before the next is refused with 503
     #[arg(long, env = "LEASEHOLD_QUEUE", default_value = "10000",
           value_parser = whole::<usize>("LEASEHOLD_QUEUE", 1..=1_000_000))]
     pub queue: usize,

@@ -1,4 +1,4 @@
-//! What the service can be asked: the store's operations, each through its lanes.
+//! What the service can be asked: the store's operations, each gathered into batches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Starts the lanes as tasks of `tasks`. What they commit wakes those who look at the rooms.
+    /// Starts the gathering as tasks of `tasks`. What they commit wakes those who look at the rooms.
     pub fn start(
         store: &Store,
         limits: JoinLimits,
@@ -46,16 +46,6 @@ impl Presence {
         wakes: &Wakes,
         tasks: &mut JoinSet<()>,
     ) -> Self {
-        // They wait for nothing, neither the disk nor each other: one batch at a time has the
-        // database busy, and a second one would only halve them both.
-        let heartbeat_settings = Settings {
-            lanes: if settings.max_batch == 1 {
-                settings.lanes
-            } else {
-                1
-            },
-            ..settings
-        };
         Self {
             store: store.clone(),
             runtime: Handle::current(),
@@ -78,11 +68,7 @@ impl Presence {
                 settings,
                 tasks,
             ),
-            heartbeats: Coalescer::start(
-                Heartbeats(store.clone(), wakes.clone()),
-                heartbeat_settings,
-                tasks,
-            ),
+            heartbeats: Coalescer::start(Heartbeats(store.clone(), wakes.clone()), settings, tasks),
             patient_heartbeats: Coalescer::start(
                 PatientHeartbeats(store.clone(), wakes.clone()),
                 settings,
@@ -123,7 +109,7 @@ impl Presence {
         } else {
             match self.heartbeats.ask(heartbeat).await? {
                 Ok(outcome) => return Ok(outcome),
-                Err(held) => held,
+                Err(held) => *held,
             }
         };
         self.patient_heartbeats.ask(held).await
@@ -244,10 +230,6 @@ impl Operation for Joins {
         self.wakes.grown(rooms(batch, &outcomes, |j| &j.room_id));
         Ok(outcomes)
     }
-
-    fn key(join: &Join) -> &str {
-        join.room_id.as_str()
-    }
 }
 
 struct ListedJoins {
@@ -264,10 +246,6 @@ impl Operation for ListedJoins {
         let outcomes = self.store.join_and_list(batch, self.limits).await?;
         self.wakes.grown(rooms(batch, &outcomes, |j| &j.room_id));
         Ok(outcomes)
-    }
-
-    fn key(join: &Join) -> &str {
-        join.room_id.as_str()
     }
 }
 
@@ -290,7 +268,7 @@ struct Heartbeats(Store, Wakes);
 
 impl Operation for Heartbeats {
     type Request = Heartbeat;
-    type Answer = Result<HeartbeatOutcome, Heartbeat>;
+    type Answer = Result<HeartbeatOutcome, Box<Heartbeat>>;
 
     async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<Self::Answer>, StoreError> {
         let outcomes = self.0.heartbeat_unless_held(batch).await?;
@@ -303,12 +281,8 @@ impl Operation for Heartbeats {
                 .map(|(heartbeat, _)| heartbeat),
         );
         Ok(with_outcomes
-            .map(|(heartbeat, outcome)| outcome.ok_or_else(|| heartbeat.clone()))
+            .map(|(heartbeat, outcome)| outcome.ok_or_else(|| Box::new(heartbeat.clone())))
             .collect())
-    }
-
-    fn key(heartbeat: &Heartbeat) -> &str {
-        heartbeat.room_id.as_str()
     }
 }
 
@@ -330,10 +304,6 @@ impl Operation for PatientHeartbeats {
         );
         Ok(outcomes)
     }
-
-    fn key(heartbeat: &Heartbeat) -> &str {
-        heartbeat.room_id.as_str()
-    }
 }
 
 struct Leaves(Store, Wakes);
@@ -346,10 +316,6 @@ impl Operation for Leaves {
         let outcomes = self.0.leave(batch).await?;
         self.1.grown(rooms(batch, &outcomes, |l| &l.room_id));
         Ok(outcomes)
-    }
-
-    fn key(leave: &Leave) -> &str {
-        leave.room_id.as_str()
     }
 }
 
@@ -364,10 +330,6 @@ impl Operation for Disconnects {
         self.1.changed(rooms(batch, &outcomes, |d| &d.room_id));
         Ok(outcomes)
     }
-
-    fn key(disconnect: &Disconnect) -> &str {
-        disconnect.room_id.as_str()
-    }
 }
 
 struct DeparturesOf(Store);
@@ -379,15 +341,14 @@ impl Operation for DeparturesOf {
     async fn run(&self, batch: &[DeparturesQuery]) -> Result<Vec<Departures>, StoreError> {
         self.0.departures(batch).await
     }
-
-    fn key(query: &DeparturesQuery) -> &str {
-        query.room_id.as_str()
-    }
 }
 
 struct Lists(Store);
 
 impl Operation for Lists {
+    // Decoding many rows takes as long as finding them.
+    const AT_ONCE: usize = 2;
+
     type Request = RoomId;
     type Answer = Arc<Participants>;
 
@@ -408,9 +369,5 @@ impl Operation for Lists {
             .map(|id| found.get(id).cloned())
             .collect::<Option<_>>()
             .ok_or_else(|| StoreError::Unexpected("a room was not answered".to_owned()))
-    }
-
-    fn key(room_id: &RoomId) -> &str {
-        room_id.as_str()
     }
 }

@@ -142,10 +142,9 @@ export class Service {
 export const expressMemory = () => new Peer("express-memory", "in-memory Express");
 export const expressRedis = () => new RedisPeer("express-redis", "Express on Redis");
 export const ours = (environment, settings) => new Service(environment, "ours", "Leasehold", settings);
-export const coalescingOff = (environment) => new Service(environment, "coalescing-off", "coalescing off", { LEASEHOLD_MAX_BATCH: "1" });
-/** The best that can be made of it: as many statements at once as there are connections. */
-export const coalescingOffTenLanes = (environment) =>
-  new Service(environment, "coalescing-off-ten-lanes", "coalescing off, ten lanes", { LEASEHOLD_MAX_BATCH: "1", LEASEHOLD_LANES: "10" });
+/** At its best: as many statements at once as it has connections. */
+export const coalescingOff = (environment) =>
+  new Service(environment, "coalescing-off", "coalescing off", { LEASEHOLD_MAX_BATCH: "1", LEASEHOLD_LANES: "10" });
 
 /** A few answers by hand before any load, so that contenders are compared at the same work. */
 export async function checkContract({ baseUrl }, { room, user, epoch }, perRoom) {

@@ -1,5 +1,4 @@
 import { BareUpdate } from "../lib/bare-update.mjs";
-import { coalescingOffTenLanes } from "../lib/contenders.mjs";
 import { throughput } from "../lib/throughput.mjs";
 
 export const about = "heartbeats of 10,000 members, against every peer and the bare UPDATE";
@@ -9,6 +8,6 @@ export function run(environment) {
     figure: "heartbeats",
     loadFor: (file) => ({ script: "heartbeat", args: [file] }),
     targets: { "express-memory": 5, "express-redis": 6, "coalescing-off": 5, "bare-update": 1 },
-    extraContenders: [coalescingOffTenLanes(environment), new BareUpdate(environment)],
+    extraContenders: [new BareUpdate(environment)],
   });
 }

@@ -225,6 +225,41 @@ async fn a_transaction_that_holds_a_session_delays_no_other_heartbeat() {
     database.verify().await;
 }
 
+/// Who joins or leaves the held room waits; all others go on, also those who asked after them.
+#[tokio::test]
+async fn transactions_that_hold_rooms_delay_joins_and_leaves_of_those_rooms_alone() {
+    let database = Database::new().await;
+    let app = App::spawn_with(&database, &["--timeout-ms=20000"]).await;
+    for room in ["held", "free"] {
+        app.join(room, "alice").await;
+    }
+    let mut holder = database.connect().await;
+    raw_sql("begin; select from leasehold.rooms where room_id = 'held' for update")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+
+    let others = async {
+        database.until_waiting_for_locks(2).await;
+        let free = async {
+            app.join("free", "bob").await;
+            app.join("new", "bob").await;
+            assert_eq!(app.leave("free", "alice", 1).await.status(), 204);
+        };
+        tokio::time::timeout(SLACK, free).await.unwrap();
+        raw_sql("commit").execute(&mut holder).await.unwrap();
+    };
+    let bob = json!({ "userId": "bob" });
+    let (joined, left, ()) = tokio::join!(
+        app.post("/rooms/held/join", bob),
+        app.leave("held", "alice", 1),
+        others
+    );
+    assert_eq!(joined.status(), 200);
+    assert_eq!(left.status(), 204);
+    database.verify().await;
+}
+
 #[tokio::test]
 async fn when_a_queue_is_full_the_next_is_refused_at_once() {
     let database = Database::new().await;

@@ -41,6 +41,30 @@ $$;
 comment on function leasehold.lock_rooms(text[], timestamptz) is
     'Internal. Locks the rooms that exist, in order of id, then reads the clock. Only what it returns is locked.';
 
+create function leasehold.held_rooms(p_room_ids text[])
+    returns boolean[]
+    language plpgsql
+as $$
+declare
+    v_free text[];
+begin
+    select coalesce(array_agg(r.room_id), '{}')
+      into v_free
+      from (select room_id
+              from leasehold.rooms
+             where room_id = any (p_room_ids)
+               for no key update skip locked) r;
+    return array(
+        select q.room_id <> all (v_free)
+               and exists (select from leasehold.rooms r where r.room_id = q.room_id)
+          from unnest(p_room_ids) with ordinality as q (room_id, ord)
+         order by q.ord);
+end
+$$;
+
+comment on function leasehold.held_rooms(text[]) is
+    'Internal. For each of these rooms whether another transaction holds it at this moment; locks the others until the end of the transaction.';
+
 create function leasehold.lock_members(
     p_room_ids text[],
     p_user_ids text[],

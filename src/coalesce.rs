@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::store::StoreError;
 
@@ -38,6 +39,15 @@ pub trait Operation: Send + Sync + 'static {
         &self,
         batch: &[Self::Request],
     ) -> impl Future<Output = Result<Vec<Self::Answer>, StoreError>> + Send;
+
+    /// Which of them another transaction holds up, asked when a call has waited for a lock in vain.
+    fn held(
+        &self,
+        batch: &[Self::Request],
+    ) -> impl Future<Output = Result<Vec<bool>, StoreError>> + Send {
+        let all = vec![true; batch.len()];
+        async { Ok(all) }
+    }
 }
 
 /// How requests are gathered.
@@ -70,9 +80,11 @@ pub enum NoAnswer {
     Failed(#[from] Arc<StoreError>),
 }
 
+type Caller<O> = oneshot::Sender<Result<<O as Operation>::Answer, Arc<StoreError>>>;
+
 struct Waiting<O: Operation> {
     request: O::Request,
-    answer: oneshot::Sender<Result<O::Answer, Arc<StoreError>>>,
+    answer: Caller<O>,
 }
 
 /// The way to one operation: cheap to clone; its task ends when the last clone is gone.
@@ -144,7 +156,8 @@ async fn gather<O: Operation>(
         let operation = Arc::clone(&operation);
         tokio::spawn(async move {
             let _lane = lane;
-            let call = std::pin::pin!(answer(&*operation, waiting));
+            let deadline = Instant::now() + settings.timeout;
+            let call = std::pin::pin!(answer(&*operation, waiting, deadline));
             held_while_it_gets_on(start, call).await;
         });
     }
@@ -168,13 +181,58 @@ async fn held_while_it_gets_on(
     }
 }
 
-async fn answer<O: Operation>(operation: &O, waiting: Vec<Waiting<O>>) {
+async fn answer<O: Operation>(operation: &O, waiting: Vec<Waiting<O>>, deadline: Instant) {
     let (requests, callers): (Vec<_>, Vec<_>) =
         waiting.into_iter().map(|w| (w.request, w.answer)).unzip();
     match run(operation, &requests).await {
+        // Who can go on without the others does so.
+        Err(StoreError::Locked) => {
+            let held = operation.held(&requests).await;
+            let held = held.unwrap_or_else(|_| vec![true; requests.len()]);
+            let mut free = Vec::new();
+            let mut stuck = Vec::new();
+            for ((request, answer), is_held) in requests.into_iter().zip(callers).zip(held) {
+                let part = if is_held { &mut stuck } else { &mut free };
+                part.push(Waiting { request, answer });
+            }
+            for part in [free, stuck] {
+                answer_patiently(operation, part, deadline).await;
+            }
+        }
+        outcome => tell(operation, requests, callers, outcome).await,
+    }
+}
+
+/// Waits for the locks until the callers wait no longer.
+async fn answer_patiently<O: Operation>(
+    operation: &O,
+    waiting: Vec<Waiting<O>>,
+    deadline: Instant,
+) {
+    if waiting.is_empty() {
+        return;
+    }
+    let (requests, callers): (Vec<_>, Vec<_>) =
+        waiting.into_iter().map(|w| (w.request, w.answer)).unzip();
+    let outcome = loop {
+        match run(operation, &requests).await {
+            Err(StoreError::Locked) if Instant::now() < deadline => {}
+            outcome => break outcome,
+        }
+    };
+    tell(operation, requests, callers, outcome).await;
+}
+
+/// What became of the batch, to each of the callers; one that went away no longer wants to know.
+async fn tell<O: Operation>(
+    operation: &O,
+    requests: Vec<O::Request>,
+    callers: Vec<Caller<O>>,
+    outcome: Result<Vec<O::Answer>, StoreError>,
+) {
+    match outcome {
         Ok(answers) => {
             for (caller, answer) in callers.into_iter().zip(answers) {
-                // A caller that went away no longer wants to know.
                 let _ = caller.send(Ok(answer));
             }
         }
@@ -219,7 +277,7 @@ fn no_answer() -> StoreError {
 mod tests {
     use std::sync::Mutex;
 
-    use tokio::time::{Instant, sleep};
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -303,5 +361,60 @@ mod tests {
         let (began, sizes) = began(settings, &[(0, 50), (10, 50), (20, 0)]).await;
         assert_eq!(began, [0, 10, 50]);
         assert_eq!(sizes, [1, 1, 1]);
+    }
+
+    /// A request is whether somebody holds what it needs, until 5 s have passed; a call gives up
+    /// waiting for a lock after one. The answer is when it came.
+    struct Holds(Instant);
+
+    impl Operation for Holds {
+        type Request = bool;
+        type Answer = u64;
+
+        async fn run(&self, batch: &[bool]) -> Result<Vec<u64>, StoreError> {
+            if batch.contains(&true) && self.0.elapsed() < Duration::from_secs(5) {
+                sleep(Duration::from_secs(1)).await;
+                return Err(StoreError::Locked);
+            }
+            Ok(vec![self.0.elapsed().as_secs(); batch.len()])
+        }
+
+        async fn held(&self, batch: &[bool]) -> Result<Vec<bool>, StoreError> {
+            Ok(batch.to_vec())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_shares_a_batch_with_one_that_is_held_goes_on_without_it() {
+        let mut tasks = JoinSet::new();
+        let coalescer = Coalescer::start(Holds(Instant::now()), SETTINGS, &mut tasks);
+        let answers = tokio::join!(
+            coalescer.ask(true),
+            coalescer.ask(false),
+            coalescer.ask(true),
+            coalescer.ask(false),
+        );
+        let (held, free, also_held, also_free) = answers;
+        assert_eq!((free.unwrap(), also_free.unwrap()), (1, 1));
+        assert_eq!((held.unwrap(), also_held.unwrap()), (5, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_waits_for_locks_no_longer_than_its_callers() {
+        let settings = Settings {
+            timeout: Duration::from_secs(3),
+            ..SETTINGS
+        };
+        let mut tasks = JoinSet::new();
+        let began = Instant::now();
+        let coalescer = Coalescer::start(Holds(began), settings, &mut tasks);
+        let refused = coalescer.ask(true).await.unwrap_err();
+        assert!(matches!(
+            refused,
+            NoAnswer::TimedOut(_) | NoAnswer::Failed(_)
+        ));
+        drop(coalescer);
+        tasks.join_all().await;
+        assert!(began.elapsed() <= Duration::from_secs(5));
     }
 }

@@ -189,7 +189,7 @@ impl Presence {
             let mut retries = 0;
             loop {
                 match call(store.clone()).await {
-                    Err(error) if error.is_conflict() && retries < RETRIES => retries += 1,
+                    Err(error) if error.may_be_tried_again() && retries < RETRIES => retries += 1,
                     outcome => return outcome,
                 }
             }
@@ -230,6 +230,11 @@ impl Operation for Joins {
         self.wakes.grown(rooms(batch, &outcomes, |j| &j.room_id));
         Ok(outcomes)
     }
+
+    async fn held(&self, batch: &[Join]) -> Result<Vec<bool>, StoreError> {
+        let rooms = batch.iter().map(|request| &request.room_id);
+        self.store.held_rooms(rooms).await
+    }
 }
 
 struct ListedJoins {
@@ -246,6 +251,11 @@ impl Operation for ListedJoins {
         let outcomes = self.store.join_and_list(batch, self.limits).await?;
         self.wakes.grown(rooms(batch, &outcomes, |j| &j.room_id));
         Ok(outcomes)
+    }
+
+    async fn held(&self, batch: &[Join]) -> Result<Vec<bool>, StoreError> {
+        let rooms = batch.iter().map(|request| &request.room_id);
+        self.store.held_rooms(rooms).await
     }
 }
 
@@ -316,6 +326,11 @@ impl Operation for Leaves {
         let outcomes = self.0.leave(batch).await?;
         self.1.grown(rooms(batch, &outcomes, |l| &l.room_id));
         Ok(outcomes)
+    }
+
+    async fn held(&self, batch: &[Leave]) -> Result<Vec<bool>, StoreError> {
+        let rooms = batch.iter().map(|request| &request.room_id);
+        self.0.held_rooms(rooms).await
     }
 }
 

@@ -18,6 +18,9 @@ pub enum StoreError {
     /// Postgres chose this transaction to give way to another: nothing happened, try again at once.
     #[error("the database asked to try again: {0}")]
     Conflict(sqlx::Error),
+    /// Another transaction held what this needs for too long: nothing happened.
+    #[error("another transaction holds what this would change, and did not end in time")]
+    Locked,
     /// A value that Postgres cannot store, for a reason that was not foreseen here.
     #[error("the database refuses a value: {0}")]
     Rejected(sqlx::Error),
@@ -30,9 +33,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same call may be made again at once.
+    /// Whether Postgres asked to make the same call again at once.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict(_))
+    }
+
+    /// Whether nothing happened, and the same call can succeed a moment later.
+    pub fn may_be_tried_again(&self) -> bool {
+        matches!(self, Self::Conflict(_) | Self::Locked)
     }
 }
 
@@ -42,6 +50,7 @@ impl From<sqlx::Error> for StoreError {
         let code = error.as_database_error().and_then(|e| e.code());
         match code.as_deref() {
             Some("40001" | "40P01") => Self::Conflict(error),
+            Some("55P03") => Self::Locked,
             Some("3F000" | "42883" | "42P01" | "42703") => Self::Schema(error),
             // 54: ids whose bytes do not fit into an index together.
             Some(code)

@@ -13,6 +13,10 @@ use super::{Store, StoreError};
 /// The longest that a call waits for a connection, however long its statement may run.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
+/// A statement waits for a lock for this part of the time-out: then those who share its batch can
+/// still go on without whoever is held. By default 1.7 s, and a deadlock is found after one.
+const LOCK_WAITS: u32 = 3;
+
 /// Postgres ends a statement at the time-out and says so; after this much longer nobody does.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -23,7 +27,7 @@ pub struct DatabaseSettings {
     pub url: SecretString,
     /// Connections for joins, leaves, lists and jobs, and as many again for heartbeats at most.
     pub connections: u32,
-    /// The longest a statement may run or wait for a lock, and a request for a connection.
+    /// The longest a statement may run, and a request wait for a connection; a third of it for a lock.
     pub timeout: Duration,
 }
 
@@ -53,10 +57,11 @@ impl DatabaseSettings {
 
     fn pool(&self, synchronous_commit: &str) -> Result<Connections, StoreError> {
         let timeout_ms = self.timeout.as_millis().to_string();
+        let lock_timeout_ms = (self.timeout / LOCK_WAITS).as_millis().max(1).to_string();
         let options = self.connect_options()?.options([
             ("synchronous_commit", synchronous_commit),
             ("statement_timeout", &timeout_ms),
-            ("lock_timeout", &timeout_ms),
+            ("lock_timeout", &lock_timeout_ms),
             ("idle_in_transaction_session_timeout", &timeout_ms),
             // Every access is by key, but a plan made while the tables were empty, and kept, would scan them.
             ("plan_cache_mode", "force_generic_plan"),

@@ -10,7 +10,7 @@ use leasehold::dev::{Cluster, ClusterOptions};
 use leasehold::store::{DatabaseSettings, Migrations, Store};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use sqlx::raw_sql;
+use sqlx::{AssertSqlSafe, raw_sql};
 
 use super::support::{App, Database, Proxy};
 
@@ -257,6 +257,48 @@ async fn transactions_that_hold_rooms_delay_joins_and_leaves_of_those_rooms_alon
     );
     assert_eq!(joined.status(), 200);
     assert_eq!(left.status(), 204);
+    database.verify().await;
+}
+
+/// With one batch at a time, those who come while it waits are all in the next one.
+#[tokio::test]
+async fn who_shares_a_batch_with_a_held_room_is_not_held_up_with_it() {
+    let database = Database::new().await;
+    let app = App::spawn_with(&database, &["--lanes=1", "--timeout-ms=12000"]).await;
+    for room in ["first", "held"] {
+        app.join(room, "alice").await;
+    }
+    let hold = async |room: &str| {
+        let mut holder = database.connect().await;
+        let lock =
+            format!("begin; select from leasehold.rooms where room_id = '{room}' for update");
+        raw_sql(AssertSqlSafe(lock))
+            .execute(&mut holder)
+            .await
+            .unwrap();
+        holder
+    };
+    let (mut first, mut held) = (hold("first").await, hold("held").await);
+    let join = async |room: &str| {
+        let path = format!("/rooms/{room}/join");
+        let joined = app.post(&path, json!({ "userId": "bob" })).await;
+        assert_eq!(joined.status(), 200);
+    };
+
+    let the_rest = async {
+        database.until_waiting_for_locks(1).await;
+        let free = async {
+            join("free").await;
+            raw_sql("commit").execute(&mut held).await.unwrap();
+        };
+        let release_first = async {
+            // Until the others wait behind the first.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            raw_sql("commit").execute(&mut first).await.unwrap();
+        };
+        tokio::join!(join("held"), free, release_first);
+    };
+    tokio::join!(join("first"), the_rest);
     database.verify().await;
 }
 

@@ -13,14 +13,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::store::StoreError;
-
-/// A deadlock or a serialisation failure is tried again so many times.
-const RETRIES: u32 = 5;
+use crate::store::{StoreError, retry};
 
 /// A call that takes longer than this no longer keeps the next one from starting.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -157,8 +154,11 @@ async fn gather<O: Operation>(
         tokio::spawn(async move {
             let _lane = lane;
             let deadline = Instant::now() + settings.timeout;
-            let call = std::pin::pin!(answer(&*operation, waiting, deadline));
-            held_while_it_gets_on(start, call).await;
+            let mut call = std::pin::pin!(answer(&*operation, waiting, deadline));
+            if tokio::time::timeout(PATIENCE, &mut call).await.is_err() {
+                drop(start);
+                call.await;
+            }
         });
     }
     for _ in 0..settings.lanes {
@@ -169,58 +169,27 @@ async fn gather<O: Operation>(
     }
 }
 
-/// Gives the permit back when the call ends, or has lost its claim to be waited for.
-async fn held_while_it_gets_on(
-    start: OwnedSemaphorePermit,
-    mut call: impl Future<Output = ()> + Unpin,
-) {
-    let ended = tokio::time::timeout(PATIENCE, &mut call).await.is_ok();
-    drop(start);
-    if !ended {
-        call.await;
-    }
-}
-
 async fn answer<O: Operation>(operation: &O, waiting: Vec<Waiting<O>>, deadline: Instant) {
     let (requests, callers): (Vec<_>, Vec<_>) =
         waiting.into_iter().map(|w| (w.request, w.answer)).unzip();
-    match run(operation, &requests).await {
-        // Who can go on without the others does so.
+    match run(operation, &requests, Instant::now()).await {
+        // Who can go on without the others does so; those wait until their callers no longer do.
         Err(StoreError::Locked) => {
             let held = operation.held(&requests).await;
             let held = held.unwrap_or_else(|_| vec![true; requests.len()]);
-            let mut free = Vec::new();
-            let mut stuck = Vec::new();
-            for ((request, answer), is_held) in requests.into_iter().zip(callers).zip(held) {
-                let part = if is_held { &mut stuck } else { &mut free };
-                part.push(Waiting { request, answer });
-            }
+            let asked = requests.into_iter().zip(callers).zip(held);
+            let (stuck, free): (Vec<_>, Vec<_>) = asked.partition(|(_, is_held)| *is_held);
             for part in [free, stuck] {
-                answer_patiently(operation, part, deadline).await;
+                let (requests, callers): (Vec<_>, Vec<_>) =
+                    part.into_iter().map(|(asked, _)| asked).unzip();
+                if !requests.is_empty() {
+                    let outcome = run(operation, &requests, deadline).await;
+                    tell(operation, requests, callers, outcome).await;
+                }
             }
         }
         outcome => tell(operation, requests, callers, outcome).await,
     }
-}
-
-/// Waits for the locks until the callers wait no longer.
-async fn answer_patiently<O: Operation>(
-    operation: &O,
-    waiting: Vec<Waiting<O>>,
-    deadline: Instant,
-) {
-    if waiting.is_empty() {
-        return;
-    }
-    let (requests, callers): (Vec<_>, Vec<_>) =
-        waiting.into_iter().map(|w| (w.request, w.answer)).unzip();
-    let outcome = loop {
-        match run(operation, &requests).await {
-            Err(StoreError::Locked) if Instant::now() < deadline => {}
-            outcome => break outcome,
-        }
-    };
-    tell(operation, requests, callers, outcome).await;
 }
 
 /// What became of the batch, to each of the callers; one that went away no longer wants to know.
@@ -239,7 +208,8 @@ async fn tell<O: Operation>(
         // One of them may be what Postgres refuses: it fails alone.
         Err(StoreError::Rejected(_)) if requests.len() > 1 => {
             for (caller, request) in callers.into_iter().zip(requests) {
-                let outcome = run(operation, std::slice::from_ref(&request)).await;
+                let alone = std::slice::from_ref(&request);
+                let outcome = run(operation, alone, Instant::now()).await;
                 let _ = caller.send(match outcome {
                     Ok(mut answers) => answers.pop().ok_or_else(|| Arc::new(no_answer())),
                     Err(error) => Err(Arc::new(error)),
@@ -255,17 +225,17 @@ async fn tell<O: Operation>(
     }
 }
 
+/// Waits for locks until the deadline, or once where it has passed.
 async fn run<O: Operation>(
     operation: &O,
     batch: &[O::Request],
+    deadline: Instant,
 ) -> Result<Vec<O::Answer>, StoreError> {
-    let mut retries = 0;
-    loop {
-        match operation.run(batch).await {
-            Err(error) if error.is_conflict() && retries < RETRIES => retries += 1,
-            Ok(answers) if answers.len() != batch.len() => return Err(no_answer()),
-            outcome => return outcome,
-        }
+    let answers = retry(deadline, || operation.run(batch)).await?;
+    if answers.len() == batch.len() {
+        Ok(answers)
+    } else {
+        Err(no_answer())
     }
 }
 

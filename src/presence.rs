@@ -7,21 +7,19 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::coalesce::{Coalescer, NoAnswer, Settings};
 use crate::domain::RoomId;
 use crate::store::{
     Departures, DeparturesQuery, Disconnect, DisconnectOutcome, Heartbeat, HeartbeatOutcome, Join,
     JoinLimits, JoinOutcome, Leave, LeaveOutcome, ListedJoinOutcome, Participants, Removal,
-    RemovalOutcome, Store, StoreError,
+    RemovalOutcome, Store, StoreError, retry,
 };
 use crate::wake::Wakes;
 use operations::{
     DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, PatientHeartbeats,
 };
-
-/// A deadlock or a serialisation failure of a call of its own is tried again so many times.
-const RETRIES: u32 = 5;
 
 /// The way to every operation on membership.
 #[derive(Clone)]
@@ -186,18 +184,13 @@ impl Presence {
     ) -> Result<T, NoAnswer>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let store = self.store.clone();
-        let working = self.runtime.spawn(async move {
-            let mut retries = 0;
-            loop {
-                match call(store.clone()).await {
-                    Err(error) if error.may_be_tried_again() && retries < RETRIES => retries += 1,
-                    outcome => return outcome,
-                }
-            }
-        });
+        let deadline = Instant::now() + self.timeout;
+        let working = self
+            .runtime
+            .spawn(retry(deadline, move || call(store.clone())));
         match tokio::time::timeout(self.timeout, working).await {
             Ok(Ok(outcome)) => outcome.map_err(|error| NoAnswer::Failed(Arc::new(error))),
             Ok(Err(_)) => Err(NoAnswer::Stopping),

@@ -42,8 +42,9 @@ impl Operation for Joins {
     }
 
     async fn held(&self, batch: &[Join]) -> Result<Vec<bool>, StoreError> {
-        let rooms = batch.iter().map(|request| &request.room_id);
-        self.store.held_rooms(rooms).await
+        self.store
+            .held_rooms(batch.iter().map(|request| &request.room_id))
+            .await
     }
 }
 
@@ -64,22 +65,25 @@ impl Operation for ListedJoins {
     }
 
     async fn held(&self, batch: &[Join]) -> Result<Vec<bool>, StoreError> {
-        let rooms = batch.iter().map(|request| &request.room_id);
-        self.store.held_rooms(rooms).await
+        self.store
+            .held_rooms(batch.iter().map(|request| &request.room_id))
+            .await
     }
 }
 
 /// Wakes those who look at the rooms of the heartbeats that took effect.
-fn wake<'a>(wakes: &Wakes, renewed: impl Iterator<Item = &'a Heartbeat> + Clone) {
+fn wake<'a>(wakes: &Wakes, heard: impl Iterator<Item = (&'a Heartbeat, bool)> + Clone) {
     let is_visible = |h: &Heartbeat| h.cursor.is_some() || h.metadata.is_some();
-    let of = |visible| {
-        renewed
+    let renewed = |visible| {
+        heard
             .clone()
-            .filter(move |heartbeat| is_visible(heartbeat) == visible)
-            .map(|heartbeat| &heartbeat.room_id)
+            .filter(move |(heartbeat, took_effect)| {
+                *took_effect && is_visible(heartbeat) == visible
+            })
+            .map(|(heartbeat, _)| &heartbeat.room_id)
     };
-    wakes.changed(of(true));
-    wakes.renewed(of(false));
+    wakes.changed(renewed(true));
+    wakes.renewed(renewed(false));
 }
 
 /// Never waits for another transaction, so that one that holds a session delays no other: its
@@ -92,14 +96,9 @@ impl Operation for Heartbeats {
 
     async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<Self::Answer>, StoreError> {
         let outcomes = self.0.heartbeat_unless_held(batch).await?;
-        let with_outcomes = batch.iter().zip(&outcomes);
-        wake(
-            &self.1,
-            with_outcomes
-                .clone()
-                .filter(|(_, outcome)| matches!(outcome, Some(Ok(()))))
-                .map(|(heartbeat, _)| heartbeat),
-        );
+        let took_effect = outcomes.iter().map(|outcome| *outcome == Some(Ok(())));
+        wake(&self.1, batch.iter().zip(took_effect));
+        let with_outcomes = batch.iter().zip(outcomes);
         Ok(with_outcomes
             .map(|(heartbeat, outcome)| outcome.ok_or_else(|| Box::new(heartbeat.clone())))
             .collect())
@@ -115,12 +114,9 @@ impl Operation for PatientHeartbeats {
 
     async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<HeartbeatOutcome>, StoreError> {
         let outcomes = self.0.heartbeat(batch).await?;
-        let with_outcomes = batch.iter().zip(&outcomes);
         wake(
             &self.1,
-            with_outcomes
-                .filter(|(_, outcome)| outcome.is_ok())
-                .map(|(heartbeat, _)| heartbeat),
+            batch.iter().zip(outcomes.iter().map(Result::is_ok)),
         );
         Ok(outcomes)
     }
@@ -139,8 +135,9 @@ impl Operation for Leaves {
     }
 
     async fn held(&self, batch: &[Leave]) -> Result<Vec<bool>, StoreError> {
-        let rooms = batch.iter().map(|request| &request.room_id);
-        self.0.held_rooms(rooms).await
+        self.0
+            .held_rooms(batch.iter().map(|request| &request.room_id))
+            .await
     }
 }
 

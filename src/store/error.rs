@@ -32,18 +32,6 @@ pub enum StoreError {
     Unexpected(String),
 }
 
-impl StoreError {
-    /// Whether Postgres asked to make the same call again at once.
-    pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::Conflict(_))
-    }
-
-    /// Whether nothing happened, and the same call can succeed a moment later.
-    pub fn may_be_tried_again(&self) -> bool {
-        matches!(self, Self::Conflict(_) | Self::Locked)
-    }
-}
-
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         // https://www.postgresql.org/docs/current/errcodes-appendix.html

@@ -10,8 +10,9 @@ use leasehold::dev::{Cluster, ClusterOptions};
 use leasehold::store::{DatabaseSettings, Migrations, Store};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, raw_sql};
+use sqlx::raw_sql;
 
+use super::support::race::{Side, lock_room};
 use super::support::{App, Database, Proxy};
 
 /// What the service may take above its own time-out, on a busy machine.
@@ -207,16 +208,13 @@ async fn a_transaction_that_holds_a_session_delays_no_other_heartbeat() {
     for user in ["alice", "bob"] {
         app.join("r", user).await;
     }
-    let mut holder = database.connect().await;
-    raw_sql("begin; select from leasehold.members where user_id = 'alice' for update")
-        .execute(&mut holder)
-        .await
-        .unwrap();
+    let lock = "select from leasehold.members where user_id = 'alice' for update";
+    let mut holder = Side::holding(&database, lock).await;
 
     let others = async {
         database.until_waiting_for_locks(1).await;
         let answer = in_time(app.heartbeat("r", "bob", 1), SLACK).await;
-        raw_sql("commit").execute(&mut holder).await.unwrap();
+        holder.run("commit").await;
         answer
     };
     let (held, other) = tokio::join!(app.heartbeat("r", "alice", 1), others);
@@ -233,11 +231,7 @@ async fn transactions_that_hold_rooms_delay_joins_and_leaves_of_those_rooms_alon
     for room in ["held", "free"] {
         app.join(room, "alice").await;
     }
-    let mut holder = database.connect().await;
-    raw_sql("begin; select from leasehold.rooms where room_id = 'held' for update")
-        .execute(&mut holder)
-        .await
-        .unwrap();
+    let mut holder = Side::holding(&database, lock_room("held")).await;
 
     let others = async {
         database.until_waiting_for_locks(2).await;
@@ -247,7 +241,7 @@ async fn transactions_that_hold_rooms_delay_joins_and_leaves_of_those_rooms_alon
             assert_eq!(app.leave("free", "alice", 1).await.status(), 204);
         };
         tokio::time::timeout(SLACK, free).await.unwrap();
-        raw_sql("commit").execute(&mut holder).await.unwrap();
+        holder.run("commit").await;
     };
     let bob = json!({ "userId": "bob" });
     let (joined, left, ()) = tokio::join!(
@@ -268,17 +262,8 @@ async fn who_shares_a_batch_with_a_held_room_is_not_held_up_with_it() {
     for room in ["first", "held"] {
         app.join(room, "alice").await;
     }
-    let hold = async |room: &str| {
-        let mut holder = database.connect().await;
-        let lock =
-            format!("begin; select from leasehold.rooms where room_id = '{room}' for update");
-        raw_sql(AssertSqlSafe(lock))
-            .execute(&mut holder)
-            .await
-            .unwrap();
-        holder
-    };
-    let (mut first, mut held) = (hold("first").await, hold("held").await);
+    let mut first = Side::holding(&database, lock_room("first")).await;
+    let mut held = Side::holding(&database, lock_room("held")).await;
     let join = async |room: &str| {
         let path = format!("/rooms/{room}/join");
         let joined = app.post(&path, json!({ "userId": "bob" })).await;
@@ -289,12 +274,12 @@ async fn who_shares_a_batch_with_a_held_room_is_not_held_up_with_it() {
         database.until_waiting_for_locks(1).await;
         let free = async {
             join("free").await;
-            raw_sql("commit").execute(&mut held).await.unwrap();
+            held.run("commit").await;
         };
         let release_first = async {
             // Until the others wait behind the first.
             tokio::time::sleep(Duration::from_millis(200)).await;
-            raw_sql("commit").execute(&mut first).await.unwrap();
+            first.run("commit").await;
         };
         tokio::join!(join("held"), free, release_first);
     };

@@ -2,7 +2,7 @@
 
 use leasehold::store::Join;
 
-use super::super::support::race::{Side, at, join_sql, leave_sql};
+use super::super::support::race::{Side, at, join_sql, leave_sql, lock_room};
 use super::super::support::{Database, join, t};
 use super::with_alice;
 
@@ -62,10 +62,6 @@ fn joins(requests: &[(&str, &str)]) -> String {
 
 fn lock_member(user: &str) -> String {
     format!("select from leasehold.members where user_id = '{user}' for update")
-}
-
-fn lock_room(room: &str) -> String {
-    format!("select from leasehold.rooms where room_id = '{room}' for update")
 }
 
 /// Both steps come to wait while the lock is held; what they answer once it is released.

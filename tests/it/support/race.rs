@@ -154,6 +154,11 @@ pub fn at(ms: i64) -> String {
     format!("'{}'::timestamptz", t(ms).to_rfc3339())
 }
 
+/// Holds a room until the end of the transaction.
+pub fn lock_room(room: &str) -> String {
+    format!("select from leasehold.rooms where room_id = '{room}' for update")
+}
+
 /// Joins room `r`; answers outcome, epoch and generation.
 pub fn join_sql(user: &str, ms: i64) -> String {
     format!(

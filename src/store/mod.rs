@@ -4,6 +4,7 @@ mod changes;
 mod departures;
 mod disconnect;
 mod error;
+mod handle;
 mod health;
 mod heartbeat;
 mod hints;
@@ -20,15 +21,11 @@ mod retry;
 mod rooms;
 mod row;
 mod settings;
-#[expect(
-    clippy::module_inception,
-    reason = "the type that all files of this module extend"
-)]
-mod store;
 mod sweep;
 mod verify;
 
 pub use error::StoreError;
+pub use handle::Store;
 pub use hints::{Heard, HintListener, Hints};
 pub use join::ListedJoinOutcome;
 pub use migrate::{Applied, MigrateError, Migrations, UnfitSchema};
@@ -36,6 +33,5 @@ pub use purge::PurgeBatch;
 pub use retry::retry;
 pub use row::Row;
 pub use settings::DatabaseSettings;
-pub use store::Store;
 pub use sweep::SweepBatch;
 pub use verify::Violation;

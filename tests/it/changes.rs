@@ -1,4 +1,4 @@
-//! The feed: ordered, without gaps and repetitions, from any cursor.
+//! The feed: ordered, without gaps and repetitions, from any position.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ async fn the_feed_tells_a_rooms_life_from_the_oldest_kept() {
 }
 
 #[tokio::test]
-async fn the_feed_goes_on_from_every_cursor_and_from_every_next() {
+async fn the_feed_goes_on_from_every_position_and_from_every_next() {
     let database = Database::new().await;
     let app = spawn(&database).await;
     for user in ["alice", "bob"] {
@@ -107,7 +107,7 @@ async fn the_feed_goes_on_from_every_cursor_and_from_every_next() {
         .clone();
     assert_eq!(whole.len(), 8);
     for (place, change) in whole.iter().enumerate() {
-        let after = change["cursor"].as_str().unwrap();
+        let after = change["position"].as_str().unwrap();
         let rest = page_of(&app, &format!("?after={after}"), 7 - place).await;
         assert_eq!(rest["changes"].as_array().unwrap(), &whole[place + 1..]);
     }
@@ -152,9 +152,9 @@ async fn a_waiting_reader_is_answered_when_something_happens_here_or_elsewhere()
     let flags = &["--poll-ms", "60000", "--sweep-interval-ms", "0"];
     let here = App::spawn_with(&database, flags).await;
     let there = App::spawn_with(&database, flags).await;
-    let cursor = next(&changes(&here, "?after=latest").await);
+    let position = next(&changes(&here, "?after=latest").await);
     for actor in [&here, &there] {
-        let query = format!("?after={cursor}&waitMs=20000");
+        let query = format!("?after={position}&waitMs=20000");
         let waiting = changes(&here, &query);
         let acting = async {
             // Hints are heard once the listeners listen, however late: until then the actor repeats itself.
@@ -247,11 +247,11 @@ async fn a_transaction_of_another_database_holds_nothing_back() {
 }
 
 #[tokio::test]
-async fn a_cursor_older_than_the_purge_is_answered_410() {
+async fn a_position_older_than_the_purge_is_answered_410() {
     let database = Database::new().await;
     let app = spawn(&database).await;
     app.join("r", "alice").await;
-    let old = page_of(&app, "", 2).await["changes"][0]["cursor"]
+    let old = page_of(&app, "", 2).await["changes"][0]["position"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -268,13 +268,13 @@ async fn a_cursor_older_than_the_purge_is_answered_410() {
     assert_eq!(expired.status(), 410);
     assert_eq!(
         expired.json::<Value>().await.unwrap()["code"],
-        "cursor_expired"
+        "position_expired"
     );
     changes(&app, &format!("?after={new}")).await;
     changes(&app, "").await;
 
     let elsewhere = app.get("/changes?after=999999999999.1.1").await;
-    assert_eq!(elsewhere.status(), 410, "a cursor of another cluster");
+    assert_eq!(elsewhere.status(), 410, "a position of another cluster");
 }
 
 #[tokio::test]

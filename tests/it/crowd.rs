@@ -99,7 +99,15 @@ async fn one_of_the_crowd(store: Store, epochs: Epochs) -> Result<(usize, usize)
                     joined += 1;
                 }
             }
-            2..7 => renewed += store.renew(&beats(&epochs)).await?.iter().flatten().count(),
+            2..7 => {
+                renewed += store
+                    .heartbeat(&beats(&epochs))
+                    .await?
+                    .iter()
+                    .flatten()
+                    .flatten()
+                    .count()
+            }
             7 => drop(store.leave(&leaves(&epochs)).await?),
             8 => drop(store.sweep(5).await?),
             _ => {

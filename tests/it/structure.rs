@@ -65,12 +65,12 @@ const FLOORS: &[&str] = &[
 
 /// Which floors a crate is named on; on no other.
 const CRATES: &[(&str, &[&str])] = &[
-    ("actix_web", &["http", "app"]),
+    ("actix_web", &["http", "app", "main"]),
     ("actix_ws", &["http"]),
     ("actix_cors", &["http"]),
     ("sqlx", &["store"]),
     ("clap", &["config", "cli", "main", "telemetry"]),
-    ("metrics", &["telemetry"]),
+    ("metrics_exporter_prometheus", &["telemetry"]),
 ];
 
 /// The floors that do no I/O, and what they therefore must not name.

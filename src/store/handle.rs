@@ -1,4 +1,4 @@
-//! The database, as the rest of the program knows it.
+//! The way to the database, which every file of this module extends by one operation.
 
 use chrono::{DateTime, Utc};
 

@@ -67,7 +67,7 @@ impl<W: Await> Holds<W> {
     }
 
     /// How many rows are waited for.
-    pub fn len(&self) -> usize {
+    pub fn rows_waited_for(&self) -> usize {
         self.0.held.load(Ordering::Relaxed)
     }
 

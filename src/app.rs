@@ -43,7 +43,7 @@ impl Application {
         let authentication = Authentication::new(args.auth.settings()?)?;
         args.auth
             .check_exposure(args.bind, authentication.is_required())?;
-        let database = args.database(database_url.clone());
+        let database = args.connections.serving(database_url.clone());
         require_schema(&database).await?;
         if !authentication.is_required() {
             tracing::warn!(
@@ -59,23 +59,23 @@ impl Application {
         let wakes = Wakes::default();
         let presence = Presence::start(&store, args.presence(), &wakes, &mut lanes);
         let mut jobs = JoinSet::new();
-        if let Some(interval) = args.sweep_interval() {
+        if let Some(interval) = args.leases.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
             jobs.spawn(every(interval, stop.clone(), sweep));
         }
         if let Some(older_than) = args.purge.older_than {
-            let store = Store::new(&args.purge_database(database_url))?;
+            let store = Store::new(&args.connections.purging(database_url))?;
             let purge = Purge::new(store, older_than);
             jobs.spawn(every(args.purge.interval, stop.clone(), purge));
         }
-        if args.hints {
+        if args.live.hints {
             let hinting = Hinting::new(Hints::new(&database)?, wakes.clone(), metrics.clone());
             jobs.spawn(hinting.run(stop.clone()));
         }
         let live = Live::new(
             presence.clone(),
             wakes.clone(),
-            args.live(),
+            args.live.settings(),
             metrics.clone(),
             stop.clone(),
         );
@@ -86,11 +86,11 @@ impl Application {
             wakes,
             metrics,
             fields,
-            max_batch_items: args.max_batch_items,
-            max_message_bytes: args.max_body_bytes,
-            keep_alive: args.keep_alive(),
-            poll: args.poll(),
-            sweep_interval: args.sweep_interval(),
+            max_batch_items: args.limits.max_batch_items,
+            max_message_bytes: args.limits.max_body_bytes,
+            keep_alive: args.live.keep_alive,
+            poll: args.live.poll,
+            sweep_interval: args.leases.sweep_interval(),
             stop: stop.clone(),
         };
         let gate = Gate::new(authentication, args.edge.rate());

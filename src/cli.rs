@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::access::Scope;
 use crate::app::Application;
-use crate::config::{DatabaseArgs, ServeArgs, age};
+use crate::config::{AGES, DatabaseArgs, ServeArgs, duration};
 use crate::dev::{Cluster, ClusterOptions, default_data_dir};
 use crate::http::auth::mint;
 use crate::jobs::{Purge, Sweep};
@@ -65,7 +65,7 @@ enum Command {
         #[command(flatten)]
         database: DatabaseArgs,
         /// How long closed history is kept, like 30d or 12h
-        #[arg(long, value_parser = |text: &str| age("--older-than", text))]
+        #[arg(long, value_parser = duration("--older-than", AGES))]
         older_than: Duration,
     },
     /// Mint a client token for development, signed with HS256, and print it
@@ -83,7 +83,7 @@ enum Command {
         #[arg(long, default_value = "member", value_parser = scope)]
         scope: Scope,
         /// How long it holds, like 1h
-        #[arg(long, default_value = "1h", value_parser = |text: &str| age("--expires-in", text))]
+        #[arg(long, default_value = "1h", value_parser = duration("--expires-in", AGES))]
         expires_in: Duration,
     },
     /// Check every invariant in the database, print each violation, exit with 1 if there is any
@@ -126,7 +126,7 @@ impl Cli {
 }
 
 async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    start_logs(EnvFilter::new(&args.log), args.log_format);
+    start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
     let application = Application::build(args, database.database_url).await?;
     tracing::info!(address = %application.address(), "listening");
     application.run_until(stop_signal()?).await?;
@@ -134,7 +134,7 @@ async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow:
 }
 
 async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    start_logs(EnvFilter::new(&args.log), args.log_format);
+    start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
     let stopping = stop_signal()?;
     let cluster = spawn_blocking(|| Cluster::start(ClusterOptions::durable(data_dir))).await??;
     let database = DatabaseArgs {

@@ -144,7 +144,7 @@ export const expressRedis = () => new RedisPeer("express-redis", "Express on Red
 export const ours = (environment, settings) => new Service(environment, "ours", "Leasehold", settings);
 /** At its best: as many statements at once as it has connections. */
 export const coalescingOff = (environment) =>
-  new Service(environment, "coalescing-off", "coalescing off", { LEASEHOLD_MAX_BATCH: "1", LEASEHOLD_LANES: "10" });
+  new Service(environment, "coalescing-off", "coalescing off", { LEASEHOLD_COALESCE_MAX_BATCH: "1", LEASEHOLD_COALESCE_LANES: "10" });
 
 /** A few answers by hand before any load, so that contenders are compared at the same work. */
 export async function checkContract({ baseUrl }, { room, user, epoch }, perRoom) {

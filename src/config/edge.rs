@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::whole;
+use super::value::{millis, whole};
 use crate::http::auth::RateSettings;
 
 /// How requests come in.
@@ -25,10 +25,10 @@ pub struct EdgeArgs {
           value_parser = whole::<u32>("LEASEHOLD_RATE_BURST", 1..=1_000_000))]
     pub rate_burst: Option<u32>,
 
-    /// The longest that a request's head, and then its body, may take to arrive, in milliseconds
-    #[arg(long, env = "LEASEHOLD_REQUEST_TIMEOUT_MS", default_value = "5000",
-          value_parser = whole::<u32>("LEASEHOLD_REQUEST_TIMEOUT_MS", 100..=600_000))]
-    pub request_timeout_ms: u32,
+    /// The longest that a request's head, and then its body, may take to arrive
+    #[arg(long = "request-timeout-ms", env = "LEASEHOLD_REQUEST_TIMEOUT_MS", default_value = "5s",
+          value_parser = millis("LEASEHOLD_REQUEST_TIMEOUT_MS", 100..=600_000))]
+    pub request_timeout: Duration,
 }
 
 fn origin(text: &str) -> Result<String, String> {
@@ -55,10 +55,6 @@ impl EdgeArgs {
             .and_then(NonZeroU32::new)
             .unwrap_or(per_second.saturating_mul(NonZeroU32::MIN.saturating_add(1)));
         Some(RateSettings { per_second, burst })
-    }
-
-    pub fn request_timeout(&self) -> Duration {
-        Duration::from_millis(self.request_timeout_ms.into())
     }
 
     /// Those that are named; none where pages elsewhere may not ask.

@@ -9,7 +9,7 @@ use leasehold::store::{Store, StoreError};
 use rand::RngExt;
 use rand::rngs::ThreadRng;
 
-use super::support::{Database, Renew, beat, join_on, lease, room, session};
+use super::support::{Database, beat, join_on, lease, room, session};
 
 const TASKS: usize = 8;
 const LASTS: Duration = Duration::from_secs(3);

@@ -259,7 +259,7 @@ async fn transactions_that_hold_rooms_delay_joins_and_leaves_of_those_rooms_alon
 #[tokio::test]
 async fn who_shares_a_batch_with_a_held_room_is_not_held_up_with_it() {
     let database = Database::new().await;
-    let app = App::spawn_with(&database, &["--lanes=1", "--timeout-ms=12000"]).await;
+    let app = App::spawn_with(&database, &["--coalesce-lanes=1", "--timeout-ms=12000"]).await;
     for room in ["first", "held"] {
         app.join(room, "alice").await;
     }
@@ -292,9 +292,9 @@ async fn who_shares_a_batch_with_a_held_room_is_not_held_up_with_it() {
 async fn when_a_queue_is_full_the_next_is_refused_at_once() {
     let database = Database::new().await;
     let flags = [
-        "--queue=1",
-        "--lanes=1",
-        "--max-batch=1",
+        "--coalesce-queue=1",
+        "--coalesce-lanes=1",
+        "--coalesce-max-batch=1",
         "--timeout-ms=20000",
     ];
     let app = App::spawn_with(&database, &flags).await;
@@ -345,7 +345,7 @@ async fn a_request_that_postgres_refuses_fails_alone() {
         "if new.user_id = 'poison' then raise exception 'no' using errcode = '22023'; end if;",
     )
     .await;
-    let app = App::spawn_with(&database, &["--lanes=1", "--timeout-ms=20000"]).await;
+    let app = App::spawn_with(&database, &["--coalesce-lanes=1", "--timeout-ms=20000"]).await;
     let mut blocker = database.connect().await;
     raw_sql("begin; lock table leasehold.rooms in access exclusive mode")
         .execute(&mut blocker)

@@ -1,0 +1,73 @@
+//! Where the database is, and how much of it the service uses.
+
+use std::time::Duration;
+
+use clap::Args;
+use secrecy::SecretString;
+
+use super::value::{millis, whole};
+use crate::store::DatabaseSettings;
+
+/// A generation that was open for years is purged in one piece.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Where the database is: what every command needs.
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseArgs {
+    /// The Postgres database: postgres://user:password@host:5432/database
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: SecretString,
+}
+
+impl DatabaseArgs {
+    /// For a command that runs once and then ends.
+    pub fn once(&self) -> DatabaseSettings {
+        DatabaseSettings {
+            url: self.database_url.clone(),
+            connections: 2,
+            held_connections: 1,
+            timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How many connections there may be, and how long anything waits for them.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectionArgs {
+    /// The longest that a request waits for the database
+    #[arg(long = "timeout-ms", env = "LEASEHOLD_TIMEOUT_MS", default_value = "5s",
+          value_parser = millis("LEASEHOLD_TIMEOUT_MS", 100..=60_000))]
+    pub timeout: Duration,
+
+    /// Connections to Postgres; heartbeats may use as many again
+    #[arg(long, env = "LEASEHOLD_DB_CONNECTIONS", default_value = "10",
+          value_parser = whole::<u32>("LEASEHOLD_DB_CONNECTIONS", 1..=1_000))]
+    pub db_connections: u32,
+
+    /// The most rooms or sessions held by other transactions that are waited for at a time, a connection each
+    #[arg(long, env = "LEASEHOLD_HELD_CONNECTIONS", default_value = "4",
+          value_parser = whole::<u32>("LEASEHOLD_HELD_CONNECTIONS", 1..=1_000))]
+    pub held_connections: u32,
+}
+
+impl ConnectionArgs {
+    /// For serving.
+    pub fn serving(&self, url: SecretString) -> DatabaseSettings {
+        DatabaseSettings {
+            url,
+            connections: self.db_connections,
+            held_connections: self.held_connections,
+            timeout: self.timeout,
+        }
+    }
+
+    /// For the purge, which may take longer than a request would wait.
+    pub fn purging(&self, url: SecretString) -> DatabaseSettings {
+        DatabaseSettings {
+            url,
+            connections: 1,
+            held_connections: 1,
+            timeout: PURGE_TIMEOUT,
+        }
+    }
+}

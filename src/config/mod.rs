@@ -1,0 +1,27 @@
+//! The settings of `leasehold serve`: flags, each with an environment variable, refused at start where wrong.
+//!
+//! One file a group; each turns itself into the settings of the module that it is about.
+
+mod auth;
+mod coalescing;
+mod database;
+mod edge;
+mod leases;
+mod limits;
+mod live;
+mod logs;
+mod purge;
+mod serve;
+mod value;
+
+pub use auth::AuthArgs;
+pub use coalescing::CoalesceArgs;
+pub use database::{ConnectionArgs, DatabaseArgs};
+pub use edge::EdgeArgs;
+pub use leases::{InvalidSetting, LeaseArgs};
+pub use limits::LimitArgs;
+pub use live::LiveArgs;
+pub use logs::LogArgs;
+pub use purge::PurgeArgs;
+pub use serve::ServeArgs;
+pub use value::{AGES, duration};

@@ -1,0 +1,98 @@
+//! Everything about serving but where the database is.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::value::whole;
+use super::{
+    AuthArgs, CoalesceArgs, ConnectionArgs, EdgeArgs, InvalidSetting, LeaseArgs, LimitArgs,
+    LiveArgs, LogArgs, PurgeArgs,
+};
+use crate::http::{BodyLimits, ServerSettings};
+use crate::presence::PresenceSettings;
+use crate::wire::FieldRules;
+
+/// Everything about serving but where the database is.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, env = "LEASEHOLD_BIND", default_value = "127.0.0.1:3000", value_parser = bind)]
+    pub bind: SocketAddr,
+
+    /// Threads that serve HTTP; 0 means one per core
+    #[arg(long, env = "LEASEHOLD_WORKERS", default_value = "0",
+          value_parser = whole::<usize>("LEASEHOLD_WORKERS", 0..=1_024))]
+    pub workers: usize,
+
+    #[command(flatten)]
+    pub leases: LeaseArgs,
+
+    #[command(flatten)]
+    pub connections: ConnectionArgs,
+
+    #[command(flatten)]
+    pub coalescing: CoalesceArgs,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    #[command(flatten)]
+    pub live: LiveArgs,
+
+    #[command(flatten)]
+    pub edge: EdgeArgs,
+
+    #[command(flatten)]
+    pub auth: AuthArgs,
+
+    #[command(flatten)]
+    pub purge: PurgeArgs,
+
+    #[command(flatten)]
+    pub logs: LogArgs,
+}
+
+fn bind(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "LEASEHOLD_BIND must be an address and a port, like 127.0.0.1:3000".to_owned())
+}
+
+impl ServeArgs {
+    /// What the fields of a request may be.
+    ///
+    /// # Errors
+    /// [`InvalidSetting`]
+    pub fn field_rules(&self) -> Result<FieldRules, InvalidSetting> {
+        Ok(FieldRules {
+            leases: self.leases.rules()?,
+            max_metadata_bytes: self.limits.max_metadata_bytes,
+            max_cursor_bytes: self.limits.max_cursor_bytes,
+        })
+    }
+
+    /// How requests are gathered, and what joins are measured by.
+    pub fn presence(&self) -> PresenceSettings {
+        PresenceSettings {
+            limits: self.limits.joins(),
+            coalescing: self.coalescing.settings(self.connections.timeout),
+            held_rows: self.connections.held_connections as usize,
+        }
+    }
+
+    /// How the server listens.
+    pub fn server(&self, shutdown_timeout: Duration) -> ServerSettings {
+        ServerSettings {
+            bind: self.bind,
+            workers: self.workers,
+            origins: self.edge.origins().into_iter().map(str::to_owned).collect(),
+            bodies: BodyLimits {
+                max_bytes: self.limits.max_body_bytes,
+                max_batch_bytes: self.limits.max_batch_bytes,
+                timeout: self.edge.request_timeout,
+            },
+            shutdown_timeout,
+        }
+    }
+}

@@ -13,11 +13,11 @@ run: ## Start the service with a private PostgreSQL; data lasts across runs
 	cargo run --locked -- dev
 
 test: ## Run every check and every test, as CI does
-	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	scripts/check-sqlx
-	cargo test --locked
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+	cargo test --locked --workspace
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 fmt: ## Format the code
 	cargo fmt

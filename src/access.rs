@@ -35,7 +35,9 @@ impl Scope {
 /// Rooms that a token names: one by its id, or all that start alike (`team-a-*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoomPattern {
+    /// The room of this id.
     Exact(String),
+    /// Every room whose id starts like this.
     Prefix(String),
 }
 
@@ -63,7 +65,9 @@ impl RoomPattern {
 /// What a token says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
+    /// Who its holder is.
     pub subject: UserId,
+    /// What its holder may do.
     pub scopes: Vec<Scope>,
     /// `None` where the token names no rooms: all of them for an admin, none for anybody else.
     pub rooms: Option<Vec<RoomPattern>>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use private_postgres::{Cluster, ClusterOptions, default_data_dir};
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -16,7 +17,6 @@ use tracing_subscriber::EnvFilter;
 use crate::access::Scope;
 use crate::app::Application;
 use crate::config::{AGES, DatabaseArgs, ServeArgs, duration};
-use crate::dev::{Cluster, ClusterOptions, default_data_dir};
 use crate::http::auth::mint;
 use crate::jobs::{Purge, Sweep};
 use crate::store::{Migrations, Store};

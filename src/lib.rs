@@ -4,12 +4,13 @@
 //! traffic. Modules stand on floors, and each uses only those below it: `FLOORS` in
 //! `tests/it/structure.rs` lists them.
 
+#![forbid(unsafe_code)]
+
 pub mod access;
 pub mod app;
 pub mod cli;
 pub mod coalesce;
 pub mod config;
-pub mod dev;
 pub mod domain;
 pub mod http;
 pub mod jobs;

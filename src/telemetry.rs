@@ -153,6 +153,7 @@ impl Metrics {
         })
     }
 
+    /// What a count of the tables found.
     pub fn census(&self, census: Census) {
         #[expect(
             clippy::cast_precision_loss,
@@ -165,31 +166,38 @@ impl Metrics {
         self.oldest_lease_age.set(census.oldest_lease_age_seconds);
     }
 
+    /// So many more sessions ended with their lease.
     pub fn members_expired(&self, members: i32) {
         self.members_expired
             .increment(members.unsigned_abs().into());
     }
 
+    /// A request named a session that ended like this.
     pub fn stale_session(&self, reason: StaleReason) {
         self.stale_sessions[reason as usize].increment(1);
     }
 
+    /// From the arrival of a heartbeat to its answer.
     pub fn heartbeat_took(&self, duration: Duration) {
         self.heartbeat_duration.record(duration);
     }
 
+    /// One run of the sweep.
     pub fn sweep_took(&self, duration: Duration) {
         self.sweep_duration.record(duration);
     }
 
+    /// An event stream or socket began.
     pub fn subscriber_came(&self) {
         self.subscribers.increment(1);
     }
 
+    /// An event stream or socket ended.
     pub fn subscriber_gone(&self) {
         self.subscribers.decrement(1);
     }
 
+    /// So many rooms have a subscriber.
     pub fn watched_rooms(&self, rooms: usize) {
         #[expect(
             clippy::cast_precision_loss,
@@ -198,14 +206,17 @@ impl Metrics {
         self.watched_rooms.set(rooms as f64);
     }
 
+    /// A subscriber was too slow.
     pub fn subscriber_fell_behind(&self) {
         self.subscribers_behind.increment(1);
     }
 
+    /// Other instances were told of changes.
     pub fn hints_sent(&self) {
         self.hints_sent.increment(1);
     }
 
+    /// Another instance told of changes.
     pub fn hint_heard(&self) {
         self.hints_heard.increment(1);
     }

@@ -26,30 +26,39 @@ pub struct ServeArgs {
           value_parser = whole::<usize>("LEASEHOLD_WORKERS", 0..=1_024))]
     pub workers: usize,
 
+    /// How long leases are.
     #[command(flatten)]
     pub leases: LeaseArgs,
 
+    /// How much of the database is used.
     #[command(flatten)]
     pub connections: ConnectionArgs,
 
+    /// How requests are gathered.
     #[command(flatten)]
     pub coalescing: CoalesceArgs,
 
+    /// How many there may be, and how large.
     #[command(flatten)]
     pub limits: LimitArgs,
 
+    /// Event streams and sockets.
     #[command(flatten)]
     pub live: LiveArgs,
 
+    /// How requests come in.
     #[command(flatten)]
     pub edge: EdgeArgs,
 
+    /// Who may use the service.
     #[command(flatten)]
     pub auth: AuthArgs,
 
+    /// How long history is kept.
     #[command(flatten)]
     pub purge: PurgeArgs,
 
+    /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,
 }

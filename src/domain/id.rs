@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The longest id, in characters.
-pub const MAX_CHARS: usize = 256;
+pub(crate) const MAX_CHARS: usize = 256;
 
 /// Why a text cannot be an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -23,7 +23,7 @@ struct Subject {
 }
 
 /// Adds to the request's log line whom it is about.
-pub fn note(request: &HttpRequest, room: &RoomId, user: &UserId, epoch: Option<i64>) {
+pub(crate) fn note(request: &HttpRequest, room: &RoomId, user: &UserId, epoch: Option<i64>) {
     if tracing::enabled!(Level::INFO) {
         request.extensions_mut().insert(Subject {
             room: room.to_string(),
@@ -34,7 +34,7 @@ pub fn note(request: &HttpRequest, room: &RoomId, user: &UserId, epoch: Option<i
 }
 
 /// The same where the request names a session.
-pub fn note_session(request: &HttpRequest, session: &SessionKey) {
+pub(crate) fn note_session(request: &HttpRequest, session: &SessionKey) {
     note(
         request,
         &session.room_id,
@@ -44,7 +44,7 @@ pub fn note_session(request: &HttpRequest, session: &SessionKey) {
 }
 
 /// Wraps every request.
-pub async fn log(
+pub(crate) async fn log(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {

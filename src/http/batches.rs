@@ -25,7 +25,7 @@ use crate::wire::{
         (status = 400, body = ErrorBody, description = "`invalid_request`; or `batch_too_large`: more items than `LEASEHOLD_MAX_BATCH_ITEMS`"),
     )
 )]
-pub async fn heartbeats(
+pub(crate) async fn heartbeats(
     api: Data<Api>,
     access: Access,
     BatchJson(body): BatchJson<HeartbeatsBody>,
@@ -52,7 +52,7 @@ pub async fn heartbeats(
         (status = 400, body = ErrorBody, description = "`invalid_request`; or `batch_too_large`: more items than `LEASEHOLD_MAX_BATCH_ITEMS`"),
     )
 )]
-pub async fn leaves(
+pub(crate) async fn leaves(
     api: Data<Api>,
     access: Access,
     BatchJson(body): BatchJson<LeavesBody>,

@@ -15,13 +15,13 @@ use super::ApiError;
 use crate::wire::parse;
 
 /// A JSON object of the shape `T`.
-pub struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub T);
 
 /// The same, also where it is labelled `text/plain`: what a page can send while it unloads.
-pub struct JsonOrText<T>(pub T);
+pub(crate) struct JsonOrText<T>(pub T);
 
 /// The same of many items, which may be as large as a batch.
-pub struct BatchJson<T>(pub T);
+pub(crate) struct BatchJson<T>(pub T);
 
 /// How large a body may be, and how long it may take to arrive.
 #[derive(Debug, Clone, Copy)]

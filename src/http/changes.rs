@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub struct ChangesQuery {
+pub(crate) struct ChangesQuery {
     /// `latest`, or a `next` or `position` of an earlier answer; the oldest kept if left out.
     after: Option<String>,
     /// 100 if left out.
@@ -47,7 +47,7 @@ pub struct ChangesQuery {
         (status = 410, body = ErrorBody, description = "`position_expired`"),
     )
 )]
-pub async fn changes(
+pub(crate) async fn changes(
     api: Data<Api>,
     access: Access,
     Query(query): Query<ChangesQuery>,

@@ -7,7 +7,7 @@ use actix_web::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 const MAX_AGE: usize = 600;
 
 /// Lets pages of these origins ask; `*` for all of them. No cookies: a credential is in the header.
-pub fn cors(origins: &[String]) -> Cors {
+pub(crate) fn cors(origins: &[String]) -> Cors {
     let cors = Cors::default()
         .allowed_methods(["GET", "POST", "DELETE"])
         .allowed_headers([AUTHORIZATION, CONTENT_TYPE])

@@ -20,7 +20,7 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'uns
     tag = "operations",
     responses((status = 308, description = "The page is at `/docs/`"))
 )]
-pub async fn docs() -> HttpResponse {
+pub(crate) async fn docs() -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((header::LOCATION, "/docs/"))
         .finish()
@@ -37,7 +37,7 @@ pub async fn docs() -> HttpResponse {
         (status = 404, body = ErrorBody, description = "`not_found`"),
     )
 )]
-pub async fn docs_file(file: Path<String>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn docs_file(file: Path<String>) -> Result<HttpResponse, ApiError> {
     let config = utoipa_swagger_ui::Config::new(["/openapi.json"])
         // Or the page would ask a server elsewhere to judge the document.
         .validator_url("none")

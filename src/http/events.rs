@@ -25,7 +25,7 @@ use crate::stream::Subscription;
     params(("roomId" = String, Path, min_length = 1, max_length = 256)),
     responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
-pub async fn events(
+pub(crate) async fn events(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,

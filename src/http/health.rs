@@ -17,7 +17,7 @@ const MISSED_SWEEPS: u32 = 6;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Health)]
-pub struct HealthAnswer {
+pub(crate) struct HealthAnswer {
     status: &'static str,
 }
 
@@ -28,7 +28,7 @@ pub struct HealthAnswer {
     tag = "operations",
     responses((status = 200, body = HealthAnswer))
 )]
-pub async fn healthz() -> HttpResponse {
+pub(crate) async fn healthz() -> HttpResponse {
     HttpResponse::Ok().json(HealthAnswer { status: "ok" })
 }
 
@@ -44,7 +44,7 @@ pub async fn healthz() -> HttpResponse {
         (status = 503, body = ErrorBody, description = "`unavailable`: the sentence says what is missing"),
     )
 )]
-pub async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
     let (migrations, readiness) = api.presence.readiness().await?;
     migrations
         .require_fit()

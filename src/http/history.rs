@@ -18,7 +18,7 @@ use crate::wire::{GenerationsAnswer, SessionsAnswer};
     params(("roomId" = String, Path, min_length = 1, max_length = 256), Page),
     responses((status = 200, body = GenerationsAnswer))
 )]
-pub async fn generations(
+pub(crate) async fn generations(
     api: Data<Api>,
     access: Access,
     RoomPath(room_id): RoomPath,
@@ -51,7 +51,7 @@ pub async fn generations(
     ),
     responses((status = 200, body = SessionsAnswer))
 )]
-pub async fn generation_sessions(
+pub(crate) async fn generation_sessions(
     api: Data<Api>,
     access: Access,
     GenerationPath(room_id, generation): GenerationPath,

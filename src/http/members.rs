@@ -17,7 +17,7 @@ use crate::wire::{CursorBody, ErrorBody, HeartbeatBody, JoinAnswer, JoinBody, Se
 /// What a join is answered with beside the session.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct JoinQuery {
+pub(crate) struct JoinQuery {
     #[param(inline)]
     include: Option<Include>,
 }
@@ -44,7 +44,7 @@ enum Include {
         (status = 409, body = ErrorBody, description = "`already_present`, `room_full`, `too_many_devices` or `too_many_rooms`"),
     )
 )]
-pub async fn join(
+pub(crate) async fn join(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,
@@ -80,7 +80,7 @@ pub async fn join(
         (status = 409, body = ErrorBody, description = "The session is stale; `code` says how it ended"),
     )
 )]
-pub async fn heartbeat(
+pub(crate) async fn heartbeat(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,
@@ -109,7 +109,7 @@ pub async fn heartbeat(
         (status = 409, body = ErrorBody, description = "The session is stale; `code` says how it ended"),
     )
 )]
-pub async fn move_cursor(
+pub(crate) async fn move_cursor(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,
@@ -135,7 +135,7 @@ pub async fn move_cursor(
     request_body(content((SessionBody = "application/json"), (String = "text/plain"))),
     responses((status = 204, description = "The session is not in the room"))
 )]
-pub async fn leave(
+pub(crate) async fn leave(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,
@@ -163,7 +163,7 @@ pub async fn leave(
         (status = 409, body = ErrorBody, description = "The session is stale; `code` says how it ended"),
     )
 )]
-pub async fn disconnect(
+pub(crate) async fn disconnect(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,
@@ -184,7 +184,7 @@ pub async fn disconnect(
 }
 
 /// Renews one lease, and counts it.
-pub async fn renew(api: &Api, heartbeat: Heartbeat) -> Result<(), ApiError> {
+pub(crate) async fn renew(api: &Api, heartbeat: Heartbeat) -> Result<(), ApiError> {
     let started = Instant::now();
     let outcome = api.presence.heartbeat(heartbeat).await;
     api.metrics.heartbeat_took(started.elapsed());
@@ -195,7 +195,7 @@ pub async fn renew(api: &Api, heartbeat: Heartbeat) -> Result<(), ApiError> {
 }
 
 /// Ends one session where its epoch is current, and counts it where it is not.
-pub async fn depart(api: &Api, session: SessionKey) -> Result<(), ApiError> {
+pub(crate) async fn depart(api: &Api, session: SessionKey) -> Result<(), ApiError> {
     if let Err(reason) = api.presence.leave(session).await? {
         api.metrics.stale_session(reason);
     }

@@ -19,7 +19,7 @@ const CENSUS_TIMEOUT: Duration = Duration::from_secs(1);
     tag = "operations",
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
-pub async fn metrics(api: Data<Api>) -> HttpResponse {
+pub(crate) async fn metrics(api: Data<Api>) -> HttpResponse {
     match tokio::time::timeout(CENSUS_TIMEOUT, api.presence.census()).await {
         Ok(Ok(census)) => api.metrics.census(census),
         Ok(Err(error)) => tracing::warn!(%error, "metrics show the figures of an earlier count"),

@@ -18,7 +18,7 @@ const MAX_BLOCK_MS: i64 = 365 * 24 * 60 * 60 * 1_000;
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub struct RemovalQuery {
+pub(crate) struct RemovalQuery {
     /// Only the session with this epoch; all sessions of the person if left out.
     #[param(minimum = 0)]
     epoch: Option<i64>,
@@ -45,7 +45,7 @@ pub struct RemovalQuery {
         (status = 409, body = ErrorBody, description = "The session of `epoch` is stale; nothing changed, and no block began"),
     )
 )]
-pub async fn remove(
+pub(crate) async fn remove(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,
@@ -89,7 +89,7 @@ pub async fn remove(
     params(("roomId" = String, Path, min_length = 1, max_length = 256)),
     responses((status = 204, description = "Nobody is in the room"))
 )]
-pub async fn close(
+pub(crate) async fn close(
     api: Data<Api>,
     access: Access,
     RoomPath(room_id): RoomPath,

@@ -153,7 +153,7 @@ pub fn document_text() -> &'static str {
     tag = "operations",
     responses((status = 200, body = Object, content_type = "application/json"))
 )]
-pub async fn openapi() -> HttpResponse {
+pub(crate) async fn openapi() -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/json")
         .body(document_text())

@@ -20,7 +20,7 @@ const SEPARATOR: char = '\n';
 /// Which page of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Page {
+pub(crate) struct Page {
     /// How many entries at most: 100 if left out, never more than 1,000.
     #[param(minimum = 1)]
     limit: Option<u32>,
@@ -30,7 +30,7 @@ pub struct Page {
 
 impl Page {
     /// How many entries at most, from 1 to 1,000.
-    pub fn limit(&self) -> Result<usize, ApiError> {
+    pub(crate) fn limit(&self) -> Result<usize, ApiError> {
         match self.limit.unwrap_or(DEFAULT_LIMIT) {
             0 => Err(ApiError::invalid("limit must be at least 1")),
             limit => Ok(limit.min(MAX_LIMIT) as usize),
@@ -38,12 +38,12 @@ impl Page {
     }
 
     /// The parts of the page token, if there is one.
-    pub fn after<const N: usize>(&self) -> Result<Option<[String; N]>, ApiError> {
+    pub(crate) fn after<const N: usize>(&self) -> Result<Option<[String; N]>, ApiError> {
         self.after.as_deref().map(read).transpose()
     }
 
     /// A page token that is the id of a room.
-    pub fn after_room(&self) -> Result<Option<RoomId>, ApiError> {
+    pub(crate) fn after_room(&self) -> Result<Option<RoomId>, ApiError> {
         match self.after()? {
             Some([id]) => Ok(Some(RoomId::parse(id).map_err(|_| not_a_token())?)),
             None => Ok(None),
@@ -51,7 +51,7 @@ impl Page {
     }
 
     /// A page token that is one number.
-    pub fn after_number(&self) -> Result<Option<i64>, ApiError> {
+    pub(crate) fn after_number(&self) -> Result<Option<i64>, ApiError> {
         match self.after()? {
             Some([number]) => Ok(Some(number.parse().map_err(|_| not_a_token())?)),
             None => Ok(None),
@@ -60,7 +60,7 @@ impl Page {
 }
 
 /// Cuts off what was read beyond the page, which tells that there is more; returns the last entry's page token then.
-pub fn cut<T>(
+pub(crate) fn cut<T>(
     entries: &mut Vec<T>,
     limit: usize,
     token: impl FnOnce(&T) -> String,
@@ -73,7 +73,7 @@ pub fn cut<T>(
 }
 
 /// A page token of these parts, safe in a query as it is.
-pub fn write(parts: &[&str]) -> String {
+pub(crate) fn write(parts: &[&str]) -> String {
     URL_SAFE_NO_PAD.encode(parts.join(&SEPARATOR.to_string()))
 }
 
@@ -85,7 +85,7 @@ fn read<const N: usize>(text: &str) -> Result<[String; N], ApiError> {
 }
 
 /// The refusal of an `after` that no answer contained.
-pub fn not_a_token() -> ApiError {
+pub(crate) fn not_a_token() -> ApiError {
     ApiError::invalid("after must be the next of an earlier answer")
 }
 

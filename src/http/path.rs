@@ -10,7 +10,7 @@ use super::ApiError;
 use crate::domain::{RoomId, UserId};
 
 /// The room of `/rooms/{roomId}/…`.
-pub struct RoomPath(pub RoomId);
+pub(crate) struct RoomPath(pub RoomId);
 
 impl FromRequest for RoomPath {
     type Error = ApiError;
@@ -22,7 +22,7 @@ impl FromRequest for RoomPath {
 }
 
 /// The user of `/users/{userId}/…`.
-pub struct UserPath(pub UserId);
+pub(crate) struct UserPath(pub UserId);
 
 impl FromRequest for UserPath {
     type Error = ApiError;
@@ -34,7 +34,7 @@ impl FromRequest for UserPath {
 }
 
 /// Both of `/rooms/{roomId}/participants/{userId}`.
-pub struct ParticipantPath(pub RoomId, pub UserId);
+pub(crate) struct ParticipantPath(pub RoomId, pub UserId);
 
 impl FromRequest for ParticipantPath {
     type Error = ApiError;
@@ -48,7 +48,7 @@ impl FromRequest for ParticipantPath {
 }
 
 /// Both of `/rooms/{roomId}/generations/{generation}/sessions`.
-pub struct GenerationPath(pub RoomId, pub i64);
+pub(crate) struct GenerationPath(pub RoomId, pub i64);
 
 impl FromRequest for GenerationPath {
     type Error = ApiError;

@@ -14,7 +14,7 @@ use crate::wire::{ErrorBody, ParticipantsAnswer, RoomAnswer, RoomsAnswer};
 /// Which part of a room's list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct ParticipantsPage {
+pub(crate) struct ParticipantsPage {
     /// How many at most; all if left out.
     #[param(minimum = 1)]
     limit: Option<u32>,
@@ -32,7 +32,7 @@ pub struct ParticipantsPage {
     params(("roomId" = String, Path, min_length = 1, max_length = 256), ParticipantsPage),
     responses((status = 200, body = ParticipantsAnswer))
 )]
-pub async fn participants(
+pub(crate) async fn participants(
     api: Data<Api>,
     access: Access,
     RoomPath(room_id): RoomPath,
@@ -90,7 +90,7 @@ fn read_token(text: &str) -> Result<(i64, i64), ApiError> {
         (status = 404, body = ErrorBody, description = "`room_not_found`: nobody is in it"),
     )
 )]
-pub async fn room(
+pub(crate) async fn room(
     api: Data<Api>,
     access: Access,
     RoomPath(room_id): RoomPath,
@@ -104,7 +104,7 @@ pub async fn room(
 /// Which rooms.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct RoomsQuery {
+pub(crate) struct RoomsQuery {
     /// Only rooms whose id starts like this.
     prefix: Option<String>,
 }
@@ -119,7 +119,7 @@ pub struct RoomsQuery {
     params(RoomsQuery, Page),
     responses((status = 200, body = RoomsAnswer))
 )]
-pub async fn rooms(
+pub(crate) async fn rooms(
     api: Data<Api>,
     access: Access,
     Query(query): Query<RoomsQuery>,

@@ -50,7 +50,7 @@ fn addresses() -> Vec<Address> {
 }
 
 /// Registers every address.
-pub fn routes(config: &mut ServiceConfig) {
+pub(crate) fn routes(config: &mut ServiceConfig) {
     for address in addresses() {
         let allow = address.allow();
         let mut resource = web::resource(address.path);

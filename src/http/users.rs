@@ -22,7 +22,7 @@ use crate::wire::{SessionsAnswer, UserRoomsAnswer};
     params(("userId" = String, Path, min_length = 1, max_length = 256), Page),
     responses((status = 200, body = UserRoomsAnswer))
 )]
-pub async fn user_rooms(
+pub(crate) async fn user_rooms(
     api: Data<Api>,
     access: Access,
     UserPath(user_id): UserPath,
@@ -44,7 +44,7 @@ pub async fn user_rooms(
 /// Which of a person's sessions: those under way at some instant of the period.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct PeriodQuery {
+pub(crate) struct PeriodQuery {
     /// In Unix milliseconds; from the oldest if left out.
     from: Option<i64>,
     /// In Unix milliseconds; to the newest if left out.
@@ -61,7 +61,7 @@ pub struct PeriodQuery {
     params(("userId" = String, Path, min_length = 1, max_length = 256), PeriodQuery, Page),
     responses((status = 200, body = SessionsAnswer))
 )]
-pub async fn user_sessions(
+pub(crate) async fn user_sessions(
     api: Data<Api>,
     access: Access,
     UserPath(user_id): UserPath,

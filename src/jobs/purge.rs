@@ -15,8 +15,11 @@ const BATCH: i32 = 10_000;
 pub struct Purged {
     /// False where another instance was purging.
     pub ran: bool,
+    /// Lifetimes that went.
     pub generations: i64,
+    /// Their events.
     pub events: i64,
+    /// Blocks that had ended.
     pub blocks: i64,
 }
 

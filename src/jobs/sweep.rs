@@ -16,7 +16,9 @@ const BATCH: i32 = 1000;
 pub struct Swept {
     /// False where another instance was sweeping.
     pub ran: bool,
+    /// Sessions that ended.
     pub members_expired: i64,
+    /// Rooms that this left empty.
     pub rooms_closed: i64,
 }
 
@@ -28,6 +30,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// Counts what it does in `metrics`.
     pub fn new(store: Store, metrics: Metrics) -> Self {
         Self { store, metrics }
     }

@@ -44,7 +44,12 @@ pub enum UnfitSchema {
         "the database's schema is not one that this program can serve on (newer migrations {newer:?}, \
          changed {changed:?}); run the program that migrated it, or a newer one"
     )]
-    Unknown { newer: Vec<i64>, changed: Vec<i64> },
+    Unknown {
+        /// Applied, and not in this program.
+        newer: Vec<i64>,
+        /// Applied with another text than this program has.
+        changed: Vec<i64>,
+    },
     /// So many migrations are not applied.
     #[error("the database's schema lacks {0} migrations; run `leasehold migrate`")]
     Pending(usize),

@@ -11,7 +11,9 @@ use super::{Store, StoreError};
 pub struct PurgeBatch {
     /// False where another purge was under way: then nothing was done.
     pub ran: bool,
+    /// Lifetimes that went.
     pub generations_purged: i32,
+    /// Their events.
     pub events_purged: i32,
     /// Blocks that had ended.
     pub blocks_purged: i32,

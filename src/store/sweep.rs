@@ -7,7 +7,9 @@ use super::{Store, StoreError};
 pub struct SweepBatch {
     /// False where another sweep was under way: then nothing was done.
     pub ran: bool,
+    /// Sessions that ended.
     pub members_expired: i32,
+    /// Rooms that this left empty.
     pub rooms_closed: i32,
     /// No more expired members were found than this batch took on.
     pub finished: bool,

@@ -9,8 +9,11 @@ use super::{Store, StoreError};
 pub struct Violation {
     /// The number of the invariant.
     pub invariant: i32,
+    /// In which room.
     pub room_id: String,
+    /// Whose, where it is about somebody.
     pub user_id: Option<String>,
+    /// A sentence that says what is the case.
     pub detail: String,
 }
 

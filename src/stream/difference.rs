@@ -11,7 +11,7 @@ use crate::domain::{
 
 /// What a reader of the first has to hear to know the second.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// The lifetime of the room that is over.
     pub closed: Option<i64>,
     /// Those whose stay is over, as the first reading had them.
@@ -24,19 +24,19 @@ pub struct Difference {
 
 /// Somebody who was there and is not, even if the same person is there again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Gone {
+pub(crate) struct Gone {
     pub user_id: UserId,
     pub arrival: i64,
     pub epoch: i64,
 }
 
 impl Difference {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Who left and what closed, in the order in which the history has it.
-    pub fn departed(&self, room: RoomHead, departures: &Departures) -> Vec<Event> {
+    pub(crate) fn departed(&self, room: RoomHead, departures: &Departures) -> Vec<Event> {
         let generation = room.generation;
         let mut ends: Vec<(i64, Event)> = self
             .gone
@@ -73,7 +73,7 @@ impl Difference {
     /// A person keeps the place in the order of arrival while any session of
     /// theirs lives: another place is another stay, another lifetime of the room
     /// is another stay for everybody.
-    pub fn between(before: &Participants, after: &Participants) -> Self {
+    pub(crate) fn between(before: &Participants, after: &Participants) -> Self {
         let was = before.room.map(|room| room.generation);
         let is = after.room.map(|room| room.generation);
         let stays: HashMap<i64, &Participant> = match was == is {
@@ -155,7 +155,7 @@ fn looks_alike(then: &Participant, now: &Participant) -> bool {
 
 /// A text that is equal for pictures between which there is no difference, and
 /// for others in all likelihood not.
-pub fn fingerprint(picture: &Participants) -> String {
+pub(crate) fn fingerprint(picture: &Participants) -> String {
     let Some(room) = picture.room else {
         return "0".to_owned();
     };
@@ -176,7 +176,7 @@ pub fn fingerprint(picture: &Participants) -> String {
 }
 
 /// When the picture changes by itself: a lease ends or somebody starts to look lost.
-pub fn changes_by_itself_at(picture: &Participants) -> Option<DateTime<Utc>> {
+pub(crate) fn changes_by_itself_at(picture: &Participants) -> Option<DateTime<Utc>> {
     picture
         .participants
         .iter()
@@ -187,7 +187,7 @@ pub fn changes_by_itself_at(picture: &Participants) -> Option<DateTime<Utc>> {
 }
 
 /// Whether somebody is not connected, so that a sign of life would show.
-pub fn someone_lost(picture: &Participants) -> bool {
+pub(crate) fn someone_lost(picture: &Participants) -> bool {
     let mut sessions = picture.participants.iter().flat_map(|p| &p.sessions);
     sessions.any(|session| session.status == Status::Reconnecting)
 }

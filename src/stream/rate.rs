@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// The least time between two reads of a room, counted from the start of the
 /// first: 4 ms and 0.2 ms for each person and each subscriber, up to a second.
 /// What changes after a quiet while is read at once.
-pub fn pause(persons: usize, subscribers: usize) -> Duration {
+pub(crate) fn pause(persons: usize, subscribers: usize) -> Duration {
     let heads = u32::try_from(persons.saturating_add(subscribers)).unwrap_or(u32::MAX);
     BASE.saturating_add(PER_HEAD.saturating_mul(heads))
         .min(LONGEST)

@@ -49,7 +49,7 @@ impl<'a> ParticipantsAnswer<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Participant)]
-pub struct ParticipantAnswer<'a> {
+pub(crate) struct ParticipantAnswer<'a> {
     user_id: &'a str,
     #[serde(flatten)]
     newest: SessionAnswer<'a>,
@@ -60,7 +60,7 @@ pub struct ParticipantAnswer<'a> {
 
 impl<'a> ParticipantAnswer<'a> {
     /// As others see the member.
-    pub fn new(member: &'a Participant) -> Self {
+    pub(crate) fn new(member: &'a Participant) -> Self {
         let newest = SessionAnswer::new(&member.sessions[0]);
         let devices = (member.sessions.len() > 1).then(|| {
             let sessions = member.sessions.iter();

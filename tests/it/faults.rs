@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use leasehold::dev::{Cluster, ClusterOptions};
 use leasehold::store::{DatabaseSettings, Migrations, Store};
+use private_postgres::{Cluster, ClusterOptions};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use sqlx::raw_sql;

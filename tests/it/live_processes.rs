@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::dev::{Cluster, ClusterOptions};
 use leasehold::store::{DatabaseSettings, Migrations};
+use private_postgres::{Cluster, ClusterOptions};
 use reqwest::{Client, Response};
 use rustix::process::Signal;
 use serde_json::{Value, json};

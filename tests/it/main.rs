@@ -1,5 +1,6 @@
 //! Every integration test, in one binary: each against a real Postgres with a database of its own.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(unreachable_pub, reason = "nothing is outside of this binary")]
 
 mod support;
 

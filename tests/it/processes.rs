@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use leasehold::dev::{Cluster, ClusterOptions};
 use leasehold::store::{DatabaseSettings, Migrations, Store};
+use private_postgres::{Cluster, ClusterOptions};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sqlx::{PgPool, raw_sql};

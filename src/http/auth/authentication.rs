@@ -26,6 +26,7 @@ const QUERY_PARAMETER: &str = "access_token";
 pub struct AuthSettings {
     /// Each with full access.
     pub server_keys: Vec<SecretString>,
+    /// What signs client tokens.
     pub tokens: TokenSettings,
 }
 

@@ -12,7 +12,7 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The file as it was last read.
-pub struct Jwks {
+pub(crate) struct Jwks {
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -33,7 +33,7 @@ struct PublicKey {
 }
 
 impl Jwks {
-    pub fn open(path: PathBuf) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: PathBuf) -> anyhow::Result<Self> {
         let stamp = stamp(&path);
         let keys = read(&path)
             .with_context(|| format!("LEASEHOLD_JWKS_FILE {} cannot be used", path.display()))?;
@@ -48,7 +48,7 @@ impl Jwks {
     }
 
     /// The keys for this algorithm: the one with this id where the token names one.
-    pub fn keys(&self, algorithm: Algorithm, id: Option<&str>) -> Vec<DecodingKey> {
+    pub(crate) fn keys(&self, algorithm: Algorithm, id: Option<&str>) -> Vec<DecodingKey> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked_at.elapsed() >= LOOK_EVERY {
             state.looked_at = Instant::now();

@@ -24,13 +24,13 @@ pub struct RateSettings {
 }
 
 /// Each client's account, by the subject of its token, or else by its address.
-pub struct RateLimit {
+pub(crate) struct RateLimit {
     subjects: Accounts<UserId>,
     addresses: Accounts<Option<IpAddr>>,
 }
 
 impl RateLimit {
-    pub fn new(settings: RateSettings) -> Self {
+    pub(crate) fn new(settings: RateSettings) -> Self {
         Self {
             subjects: Accounts::new(settings),
             addresses: Accounts::new(settings),
@@ -39,13 +39,13 @@ impl RateLimit {
 
     /// # Errors
     /// 429
-    pub fn admit_subject(&self, subject: &UserId) -> Result<(), ApiError> {
+    pub(crate) fn admit_subject(&self, subject: &UserId) -> Result<(), ApiError> {
         self.subjects.admit(subject)
     }
 
     /// # Errors
     /// 429
-    pub fn admit_address(&self, address: Option<IpAddr>) -> Result<(), ApiError> {
+    pub(crate) fn admit_address(&self, address: Option<IpAddr>) -> Result<(), ApiError> {
         self.addresses.admit(&address)
     }
 }

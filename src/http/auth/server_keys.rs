@@ -4,19 +4,19 @@ use secrecy::{ExposeSecret, SecretString};
 use subtle::{Choice, ConstantTimeEq};
 
 /// Every key that holds.
-pub struct ServerKeys(Vec<SecretString>);
+pub(crate) struct ServerKeys(Vec<SecretString>);
 
 impl ServerKeys {
-    pub fn new(keys: Vec<SecretString>) -> Self {
+    pub(crate) fn new(keys: Vec<SecretString>) -> Self {
         Self(keys)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// In a time that does not tell how much of a key was right, nor which.
-    pub fn contains(&self, credential: &str) -> bool {
+    pub(crate) fn contains(&self, credential: &str) -> bool {
         self.0
             .iter()
             .fold(Choice::from(0), |found, key| {

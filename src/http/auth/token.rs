@@ -32,7 +32,7 @@ pub struct TokenSettings {
 
 /// The keys, each with the one algorithm that it is for.
 #[derive(Default)]
-pub struct Tokens {
+pub(crate) struct Tokens {
     hs256: Option<DecodingKey>,
     public: Option<(Algorithm, DecodingKey)>,
     jwks: Option<Jwks>,
@@ -49,7 +49,7 @@ struct Claims {
 }
 
 impl Tokens {
-    pub fn new(settings: TokenSettings) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: TokenSettings) -> anyhow::Result<Self> {
         let hs256 = match settings.hs256_secret {
             Some(secret) if secret.expose_secret().len() < MIN_SECRET_BYTES => bail!(
                 "LEASEHOLD_JWT_HS256_SECRET has {} bytes, but must have at least {MIN_SECRET_BYTES}",
@@ -67,7 +67,7 @@ impl Tokens {
         })
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.hs256.is_none() && self.public.is_none() && self.jwks.is_none()
     }
 
@@ -75,7 +75,7 @@ impl Tokens {
     ///
     /// # Errors
     /// A sentence that says why it does not hold, and nothing of the token.
-    pub fn verify(&self, token: &str) -> Result<(Grant, u64), &'static str> {
+    pub(crate) fn verify(&self, token: &str) -> Result<(Grant, u64), &'static str> {
         if token.len() > MAX_BYTES {
             return Err("the credential is too long");
         }
@@ -158,7 +158,7 @@ fn read_pem(path: PathBuf) -> anyhow::Result<(Algorithm, DecodingKey)> {
 }
 
 /// Now, in seconds of Unix time, by this host's clock: tokens are judged by it, leases never.
-pub fn unix_time() -> u64 {
+pub(crate) fn unix_time() -> u64 {
     jsonwebtoken::get_current_timestamp()
 }
 

@@ -18,7 +18,7 @@ use crate::http::{Access, Api, ApiError};
     params(("roomId" = String, Path, min_length = 1, max_length = 256)),
     responses((status = 101, description = "The WebSocket is open"))
 )]
-pub async fn socket(
+pub(crate) async fn socket(
     api: Data<Api>,
     access: Access,
     request: HttpRequest,

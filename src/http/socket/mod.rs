@@ -9,4 +9,4 @@ mod connection;
 mod handshake;
 mod request;
 
-pub use handshake::{__path_socket, socket};
+pub(crate) use handshake::{__path_socket, socket};

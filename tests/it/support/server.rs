@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use leasehold::dev::{Cluster, ClusterOptions};
+use private_postgres::{Cluster, ClusterOptions};
 
 static CLUSTER: LazyLock<Option<Cluster>> = LazyLock::new(|| {
     std::env::var_os("DATABASE_URL").is_none().then(|| {

@@ -2,7 +2,7 @@ use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use super::users::{is_root, our_uid};
+use crate::users::{is_root, our_uid};
 
 /// What `sun_path` holds on Linux without its final NUL; macOS has 103, and
 /// the shorter of the two is kept to everywhere.
@@ -11,7 +11,7 @@ const SOCKET_NAME: &str = ".s.PGSQL.5432";
 
 /// Beside the data, or where its path would be too long, in the directory for
 /// such things.
-pub(super) fn choose_directory(base: &Path) -> PathBuf {
+pub(crate) fn choose_directory(base: &Path) -> PathBuf {
     let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir());
     let parent = match runtime {
         _ if is_root() && Path::new("/run").is_dir() => PathBuf::from("/run"),
@@ -33,7 +33,7 @@ fn fits(directory: &Path) -> bool {
 }
 
 /// A short name for a path: the same whenever the path is.
-pub(super) fn digest(path: &Path) -> u64 {
+pub(crate) fn digest(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
     hasher.finish()

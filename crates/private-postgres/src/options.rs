@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::directory;
+use crate::directory;
 
 /// Whether a cluster's data should outlive its process and a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Durability {
     ThrowAway,
 }
 
-/// What [`Cluster::start`](super::Cluster::start) should start.
+/// What [`Cluster::start`](crate::Cluster::start) should start.
 #[derive(Debug, Clone)]
 pub struct ClusterOptions {
     /// Where the cluster is kept; created if missing. See the module's

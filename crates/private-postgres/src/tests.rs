@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use super::*;
+use crate::*;
 
 /// Sends one statement and returns everything the server answered, by as much
 /// of the protocol as that needs, because this module knows no client.

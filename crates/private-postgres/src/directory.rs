@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use super::error::ClusterError;
-use super::log::Log;
-use super::socket;
-use super::users::{ServerUser, is_root, our_uid, require_enterable, require_owner};
+use crate::error::ClusterError;
+use crate::log::Log;
+use crate::socket;
+use crate::users::{ServerUser, is_root, our_uid, require_enterable, require_owner};
 
 /// Where `leasehold dev` keeps its data unless told otherwise: under
 /// `/var/lib` for root, whose home the server's user may not enter, and in the
@@ -26,7 +26,7 @@ pub fn default_data_dir() -> PathBuf {
 
 /// A directory in the temporary one, the same in every run from this working
 /// directory, so that runs which were killed leave at most one behind.
-pub(super) fn temporary(purpose: &str) -> PathBuf {
+pub(crate) fn temporary(purpose: &str) -> PathBuf {
     let here = env::current_dir().unwrap_or_default();
     env::temp_dir().join(format!(
         "leasehold-{purpose}-{}-{:016x}",
@@ -37,17 +37,17 @@ pub(super) fn temporary(purpose: &str) -> PathBuf {
 
 /// A cluster's directory, locked while this value lives.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     base: PathBuf,
-    pub(super) log: Log,
-    pub(super) socket_dir: PathBuf,
-    pub(super) server_user: Option<ServerUser>,
+    pub(crate) log: Log,
+    pub(crate) socket_dir: PathBuf,
+    pub(crate) server_user: Option<ServerUser>,
     _lock: File,
 }
 
 impl Directory {
     /// Creates what is missing and takes the lock.
-    pub(super) fn open(path: &Path) -> Result<Self, ClusterError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, ClusterError> {
         let server_user = ServerUser::needed()?;
         // Root's own base stays root's, so that the server's user can plant no
         // link where root opens the lock and the log; it only passes through.
@@ -79,16 +79,16 @@ impl Directory {
         Ok(directory)
     }
 
-    pub(super) fn base(&self) -> &Path {
+    pub(crate) fn base(&self) -> &Path {
         &self.base
     }
 
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.base.join("data")
     }
 
     /// The major version that made the data, or `None` where there is none yet.
-    pub(super) fn data_major(&self) -> Result<Option<u32>, ClusterError> {
+    pub(crate) fn data_major(&self) -> Result<Option<u32>, ClusterError> {
         let file = self.data().join("PG_VERSION");
         if !self.data().exists() {
             return Ok(None);
@@ -103,19 +103,19 @@ impl Directory {
 
     /// An empty directory to make a cluster in. [`Self::adopt`] turns it into
     /// the data directory, so that an `initdb` cut short leaves no half of one.
-    pub(super) fn make_draft(&self) -> Result<PathBuf, ClusterError> {
+    pub(crate) fn make_draft(&self) -> Result<PathBuf, ClusterError> {
         let draft = self.base.join("data.new");
         remove(&draft)?;
         self.make_private(&draft)?;
         Ok(draft)
     }
 
-    pub(super) fn adopt(&self, draft: &Path) -> Result<(), ClusterError> {
+    pub(crate) fn adopt(&self, draft: &Path) -> Result<(), ClusterError> {
         fs::rename(draft, self.data()).map_err(ClusterError::io("rename", draft))
     }
 
     /// Removes the cluster and its log; the directory and its lock stay.
-    pub(super) fn clear(&self) -> Result<(), ClusterError> {
+    pub(crate) fn clear(&self) -> Result<(), ClusterError> {
         [
             self.data(),
             self.base.join("data.new"),
@@ -127,7 +127,7 @@ impl Directory {
 
     /// Removes everything that was made, and the directory if nothing else is
     /// in it.
-    pub(super) fn remove(&self) -> Result<(), ClusterError> {
+    pub(crate) fn remove(&self) -> Result<(), ClusterError> {
         self.clear()?;
         remove(&self.socket_dir)?;
         remove(&self.base.join("lock"))?;

@@ -3,7 +3,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::error::ClusterError;
+use crate::error::ClusterError;
 
 /// A log longer than this, in bytes, is begun anew at the next start.
 const LONGEST_LOG: u64 = 16 * 1024 * 1024;
@@ -11,22 +11,22 @@ const TAIL_LINES: usize = 15;
 
 /// The server's log file.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     path: PathBuf,
 }
 
 impl Log {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Opened by us and handed to the server, which then needs no right to
     /// create it and says even its first words there.
-    pub(super) fn open(&self) -> Result<File, ClusterError> {
+    pub(crate) fn open(&self) -> Result<File, ClusterError> {
         let open = || {
             let log = OpenOptions::new()
                 .append(true)
@@ -42,13 +42,13 @@ impl Log {
     }
 
     /// In bytes.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         fs::metadata(&self.path).map_or(0, |log| log.len())
     }
 
     /// The last lines after `from` bytes. For error messages, hence empty
     /// rather than an error of its own.
-    pub(super) fn tail(&self, from: u64) -> String {
+    pub(crate) fn tail(&self, from: u64) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut log = File::open(&self.path)?;
             let mut bytes = Vec::new();
@@ -60,7 +60,7 @@ impl Log {
     }
 }
 
-pub(super) fn last_lines(bytes: &[u8]) -> String {
+pub(crate) fn last_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<_> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use super::directory::Directory;
-use super::error::ClusterError;
-use super::options::{ClusterOptions, Durability};
-use super::postmaster::{self, PidFile, Shutdown, Spawner};
-use super::programs::Programs;
-use super::server;
+use crate::directory::Directory;
+use crate::error::ClusterError;
+use crate::options::{ClusterOptions, Durability};
+use crate::postmaster::{self, PidFile, Shutdown, Spawner};
+use crate::programs::Programs;
+use crate::server;
 
 /// Enough for the recovery of a large cluster after a crash.
 const START_PATIENCE: Duration = Duration::from_mins(1);
@@ -101,11 +101,6 @@ impl Cluster {
     /// The server's log.
     pub fn log_path(&self) -> &Path {
         self.directory.log.path()
-    }
-
-    /// The programs it runs.
-    pub fn programs(&self) -> &Programs {
-        &self.programs
     }
 
     /// Asks whether the server still runs. Cheap: it only looks for its end.

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use super::programs::OLDEST_MAJOR;
+/// The oldest major version of PostgreSQL that is used.
+pub const OLDEST_MAJOR: u32 = 14;
 
 /// Why a private cluster could not be started, kept or stopped. Each says what
 /// is the case and what to do about it.
@@ -153,7 +154,7 @@ pub enum ClusterError {
 
 impl ClusterError {
     /// For `map_err`: says what was tried on which path.
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             action,
             path: path.to_owned(),

@@ -3,26 +3,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::error::ClusterError;
+use crate::error::ClusterError;
 
-pub(super) fn our_uid() -> u32 {
+pub(crate) fn our_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-pub(super) fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// The user that the server runs as, where that is not our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ServerUser {
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+pub(crate) struct ServerUser {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
 }
 
 impl ServerUser {
     /// `postgres` where we are root, and otherwise nobody but ourselves.
-    pub(super) fn needed() -> Result<Option<Self>, ClusterError> {
+    pub(crate) fn needed() -> Result<Option<Self>, ClusterError> {
         if !is_root() {
             return Ok(None);
         }
@@ -47,7 +47,7 @@ impl ServerUser {
     }
 }
 
-pub(super) fn require_owner(path: &Path, allowed: &[u32]) -> Result<(), ClusterError> {
+pub(crate) fn require_owner(path: &Path, allowed: &[u32]) -> Result<(), ClusterError> {
     let metadata = fs::symlink_metadata(path).map_err(ClusterError::io("read", path))?;
     // A link that we made ourselves may point to the directory.
     let kind = metadata.is_dir() || (metadata.is_symlink() && path.is_dir());
@@ -60,7 +60,7 @@ pub(super) fn require_owner(path: &Path, allowed: &[u32]) -> Result<(), ClusterE
     })
 }
 
-pub(super) fn require_enterable(base: &Path, user: ServerUser) -> Result<(), ClusterError> {
+pub(crate) fn require_enterable(base: &Path, user: ServerUser) -> Result<(), ClusterError> {
     let mut from_the_root: Vec<_> = base.ancestors().collect();
     from_the_root.reverse();
     for ancestor in from_the_root {

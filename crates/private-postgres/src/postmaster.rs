@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::users::ServerUser;
+use crate::users::ServerUser;
 
 const POLL: Duration = Duration::from_millis(10);
 
 /// A command that runs as the server's user, in `directory`, away from our
 /// terminal and from our environment's PostgreSQL settings.
-pub(super) fn command(program: &Path, directory: &Path, user: Option<ServerUser>) -> Command {
+pub(crate) fn command(program: &Path, directory: &Path, user: Option<ServerUser>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(directory).stdin(Stdio::null());
     // Not in our group, or Ctrl-C would stop it before we have drained.
@@ -72,12 +72,12 @@ type Job = (Command, mpsc::SyncSender<io::Result<Child>>);
 /// death signal of a child is tied to the thread that spawned it and not to
 /// its process.
 #[derive(Debug)]
-pub(super) struct Spawner {
+pub(crate) struct Spawner {
     jobs: mpsc::Sender<Job>,
 }
 
 impl Spawner {
-    pub(super) fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let (jobs, inbox) = mpsc::channel::<Job>();
         thread::Builder::new()
             .name("postgres-spawner".to_owned())
@@ -92,7 +92,7 @@ impl Spawner {
         Ok(Self { jobs })
     }
 
-    pub(super) fn spawn(&self, command: Command) -> io::Result<Child> {
+    pub(crate) fn spawn(&self, command: Command) -> io::Result<Child> {
         let gone = || io::Error::other("the thread that spawns servers has ended");
         let (reply, answer) = mpsc::sync_channel(1);
         self.jobs.send((command, reply)).map_err(|_| gone())?;
@@ -102,14 +102,14 @@ impl Spawner {
 
 /// How PostgreSQL's shutdown is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Shutdown {
+pub(crate) enum Shutdown {
     /// Ends sessions, writes a checkpoint.
     Fast,
     /// Ends at once; the next start recovers.
     Immediate,
 }
 
-pub(super) fn ask(child: &Child, shutdown: Shutdown) {
+pub(crate) fn ask(child: &Child, shutdown: Shutdown) {
     let signal = match shutdown {
         Shutdown::Fast => Signal::INT,
         Shutdown::Immediate => Signal::QUIT,
@@ -119,7 +119,7 @@ pub(super) fn ask(child: &Child, shutdown: Shutdown) {
 }
 
 /// Waits for the child to end, for at most `patience`.
-pub(super) fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+pub(crate) fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + patience;
     loop {
         let status = child.try_wait()?;
@@ -132,14 +132,14 @@ pub(super) fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<E
 
 /// What `postmaster.pid` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PidFile {
-    pub(super) pid: u32,
-    pub(super) ready: bool,
+pub(crate) struct PidFile {
+    pub(crate) pid: u32,
+    pub(crate) ready: bool,
 }
 
 impl PidFile {
     /// `None` where there is no such file, or not yet a whole first line.
-    pub(super) fn read(path: &Path) -> Option<Self> {
+    pub(crate) fn read(path: &Path) -> Option<Self> {
         Self::parse(&fs::read_to_string(path).ok()?)
     }
 
@@ -156,7 +156,7 @@ impl PidFile {
     }
 
     /// Whether there is a process of that pid, zombies included.
-    pub(super) fn is_alive(self) -> bool {
+    pub(crate) fn is_alive(self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
     }

@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::process::Command;
 
-use super::directory::Directory;
-use super::error::ClusterError;
-use super::log;
-use super::options::{ClusterOptions, Durability};
-use super::postmaster;
-use super::programs::Programs;
+use crate::directory::Directory;
+use crate::error::ClusterError;
+use crate::log;
+use crate::options::{ClusterOptions, Durability};
+use crate::postmaster;
+use crate::programs::Programs;
 
 /// Makes a cluster in a directory that has none.
-pub(super) fn initialise(
+pub(crate) fn initialise(
     directory: &Directory,
     programs: &Programs,
     durability: Durability,
@@ -42,7 +42,7 @@ pub(super) fn initialise(
 }
 
 /// The server on that cluster, which writes to `log`.
-pub(super) fn server(
+pub(crate) fn server(
     directory: &Directory,
     programs: &Programs,
     options: &ClusterOptions,

@@ -35,6 +35,6 @@ mod users;
 
 pub use cluster::Cluster;
 pub use directory::default_data_dir;
-pub use error::ClusterError;
+pub use error::{ClusterError, OLDEST_MAJOR};
 pub use options::{ClusterOptions, Durability};
-pub use programs::{OLDEST_MAJOR, Programs};
+pub use programs::Programs;

@@ -3,10 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::error::ClusterError;
-
-/// The oldest major version of PostgreSQL that the service supports.
-pub const OLDEST_MAJOR: u32 = 14;
+use crate::error::{ClusterError, OLDEST_MAJOR};
 
 /// Where packages put server programs outside PATH: a directory, and what a
 /// name in it starts with before the major version. `bin` is below that.
@@ -37,18 +34,13 @@ impl Programs {
 
     /// Finds the programs for data that exists: PostgreSQL opens only what its
     /// own major version has written.
-    pub(super) fn find_for(data: &Path, data_major: u32) -> Result<Self, ClusterError> {
+    pub(crate) fn find_for(data: &Path, data_major: u32) -> Result<Self, ClusterError> {
         choose_for(&installed(), data, data_major)
     }
 
     /// The directory they are in.
     pub fn bin(&self) -> &Path {
         &self.bin
-    }
-
-    /// Their major version: 15 for 15.14.
-    pub fn major(&self) -> u32 {
-        self.major
     }
 }
 

@@ -234,19 +234,20 @@ impl<O: Operation, W: Await> Gathering<O, W> {
         let Some(row) = self.operation.row(&waiting.request) else {
             return waiting.answer(Err(NoAnswer::Held));
         };
-        let (holds, queue) = (self.holds.clone(), self.queue.clone());
+        // Keeps the task alive that is to answer it.
+        let Some(queue) = self.queue.upgrade() else {
+            return waiting.answer(Err(NoAnswer::Stopping));
+        };
+        let holds = self.holds.clone();
         tokio::spawn(async move {
-            if let Err(error) = holds.released(row, waiting.deadline).await {
-                return waiting.answer(Err(error));
-            }
-            match queue.upgrade() {
+            match holds.released(row, waiting.deadline).await {
                 // Its place in the queue is one that others freed.
-                Some(queue) => {
+                Ok(()) => {
                     if let Err(mpsc::error::SendError(waiting)) = queue.send(waiting).await {
                         waiting.answer(Err(NoAnswer::Stopping));
                     }
                 }
-                None => waiting.answer(Err(NoAnswer::Stopping)),
+                Err(error) => waiting.answer(Err(error)),
             }
         });
     }

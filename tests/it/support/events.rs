@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::Response;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// What no test waits longer for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -37,8 +37,12 @@ impl Events {
         }
     }
 
-    /// The next event; `None` where the stream ended.
+    /// The next event; `None` where the stream ended. Comments do not prolong the wait.
     pub async fn try_next(&mut self) -> Option<Event> {
+        self.next_by(Instant::now() + PATIENCE).await
+    }
+
+    async fn next_by(&mut self, deadline: Instant) -> Option<Event> {
         loop {
             while let Some(end) = self.text.find("\n\n") {
                 let block: String = self.text.drain(..end + 2).collect();
@@ -46,7 +50,7 @@ impl Events {
                     return Some(event);
                 }
             }
-            let chunk = timeout(PATIENCE, self.bytes.next())
+            let chunk = timeout_at(deadline, self.bytes.next())
                 .await
                 .expect("an event in time")?;
             self.text
@@ -65,10 +69,11 @@ impl Events {
         event
     }
 
-    /// Reads until one is of this kind.
+    /// Reads until one is of this kind, however many others come before.
     pub async fn until(&mut self, kind: &str) -> Event {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let event = self.next().await;
+            let event = self.next_by(deadline).await.expect("the stream goes on");
             if event.kind == kind {
                 return event;
             }
@@ -78,8 +83,9 @@ impl Events {
     /// Reads until a comment has come.
     pub async fn comment(&mut self) {
         let before = self.comments;
+        let deadline = Instant::now() + PATIENCE;
         while self.comments == before {
-            let chunk = timeout(PATIENCE, self.bytes.next())
+            let chunk = timeout_at(deadline, self.bytes.next())
                 .await
                 .expect("a comment in time");
             self.text

@@ -10,7 +10,10 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Open,
+    /// Nothing that is sent arrives.
     Silent,
+    /// Whoever sends `LISTEN` is cut off.
+    Deaf,
 }
 
 /// Forwards connections until it is told otherwise; ends with the test's runtime.
@@ -41,6 +44,11 @@ impl Proxy {
     /// From now on nothing that is sent arrives, on connections old and new.
     pub fn silence(&self) {
         self.state.send_replace(State::Silent);
+    }
+
+    /// From now on nobody can start to listen.
+    pub fn deafen(&self) {
+        self.state.send_replace(State::Deaf);
     }
 
     /// New connections are forwarded again; those that went silent stay so for ever.
@@ -87,9 +95,15 @@ async fn pump(
     loop {
         tokio::select! {
             biased;
-            _ = state.changed() => return hang((from, to)).await,
+            _ = state.changed() => if *state.borrow() == State::Silent {
+                return hang((from, to)).await;
+            },
             read = from.read(&mut buffer) => match read {
                 Ok(length) if length > 0 => {
+                    let listens = buffer[..length].windows(7).any(|word| word == b"LISTEN ");
+                    if *state.borrow() == State::Deaf && listens {
+                        return;
+                    }
                     if to.write_all(&buffer[..length]).await.is_err() {
                         return;
                     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -32,8 +32,12 @@ impl Socket {
 
     /// The next message that is not a ping; `None` where the socket was closed.
     pub async fn try_next(&mut self) -> Option<Value> {
+        self.next_by(Instant::now() + PATIENCE).await
+    }
+
+    async fn next_by(&mut self, deadline: Instant) -> Option<Value> {
         loop {
-            match timeout(PATIENCE, self.0.next())
+            match timeout_at(deadline, self.0.next())
                 .await
                 .expect("a message in time")?
             {
@@ -44,20 +48,35 @@ impl Socket {
         }
     }
 
-    /// Reads until a message is of this type.
+    /// Reads until a message is of this type, however many others come before.
     pub async fn until(&mut self, kind: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let message = self.try_next().await.expect("the socket stays open");
+            let message = self.next_by(deadline).await.expect("the socket stays open");
             if message["type"] == kind {
                 return message;
             }
         }
     }
 
+    /// Reads until the server closes the socket; the code with which it does.
+    pub async fn closed(&mut self) -> u16 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let message = timeout_at(deadline, self.0.next())
+                .await
+                .expect("a close in time");
+            if let Message::Close(Some(frame)) = message.expect("a reason").unwrap() {
+                return frame.code.into();
+            }
+        }
+    }
+
     /// Reads until the server has pinged, and answers.
     pub async fn answer_a_ping(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Ok(Message::Ping(_)) = timeout(PATIENCE, self.0.next())
+            if let Ok(Message::Ping(_)) = timeout_at(deadline, self.0.next())
                 .await
                 .expect("a ping in time")
                 .unwrap()

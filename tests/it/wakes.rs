@@ -9,12 +9,18 @@ use super::support::{App, Database, Proxy};
 
 const NO_POLL: &[&str] = &["--poll-ms", "60s", "--sweep-interval-ms", "0"];
 
+/// Joins with a lease so long that nothing about it changes by itself while a test waits.
+async fn join(app: &App, user: &str) {
+    let body = json!({ "userId": user, "leaseMs": 300_000 });
+    assert_eq!(app.post("/rooms/r/join", body).await.status(), 200);
+}
+
 #[tokio::test]
 async fn a_subscriber_hears_of_a_removal() {
     let database = Database::new().await;
     let app = App::spawn_with(&database, NO_POLL).await;
-    app.join("r", "alice").await;
-    app.join("r", "bob").await;
+    join(&app, "alice").await;
+    join(&app, "bob").await;
     let mut events = app.events("r").await;
     events.expect("snapshot").await;
 
@@ -33,7 +39,7 @@ async fn a_subscriber_hears_of_a_removal() {
 async fn a_subscriber_hears_that_a_room_was_closed() {
     let database = Database::new().await;
     let app = App::spawn_with(&database, NO_POLL).await;
-    app.join("r", "alice").await;
+    join(&app, "alice").await;
     let mut events = app.events("r").await;
     events.expect("snapshot").await;
 
@@ -56,7 +62,7 @@ async fn changes(app: &App, query: &str) -> Value {
 async fn a_waiting_reader_of_the_feed_hears_of_a_leave() {
     let database = Database::new().await;
     let app = App::spawn_with(&database, NO_POLL).await;
-    app.join("r", "alice").await;
+    join(&app, "alice").await;
     let seen = changes(&app, "?after=latest").await["next"].clone();
     let query = format!("?after={}&waitMs=30000", seen.as_str().unwrap());
     let leaving = async {

@@ -3,28 +3,24 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use actix_web::middleware::{Condition, from_fn};
 use actix_web::web::Data;
-use actix_web::{App, HttpServer};
-use anyhow::Context;
 use secrecy::SecretString;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::ServeArgs;
-use crate::http::auth::{Authentication, RateLimit};
+use crate::http::auth::{Authentication, Gate};
 use crate::http::{self, Api};
-use crate::jobs::{Purge, Sweep};
+use crate::jobs::{Purge, Sweep, every};
 use crate::presence::Presence;
-use crate::store::{Hints, Migrations, Store};
-use crate::stream::{Hinting, Live};
+use crate::store::{DatabaseSettings, Hints, Migrations, Store};
+use crate::stream::Live;
 use crate::telemetry::Metrics;
-use crate::wake::Wakes;
+use crate::wake::{Hinting, Wakes};
 
-/// Seconds that requests under way have to finish when the service stops, and the
-/// database as many again.
-const DRAIN_SECONDS: u64 = 10;
+/// How long requests under way have to finish when the service stops, and the database as long again.
+const SHUTDOWN: Duration = Duration::from_secs(10);
 
 /// A service that is bound to its address and not yet running.
 pub struct Application {
@@ -43,43 +39,35 @@ impl Application {
     /// # Errors
     /// Names the setting, the schema's state with the command to run, or the address.
     pub async fn build(args: &ServeArgs, database_url: SecretString) -> anyhow::Result<Self> {
-        let leases = args.leases()?;
-        let auth = Authentication::new(args.auth.settings()?)?;
-        args.auth.check_exposure(args.bind, auth.is_required())?;
+        let fields = args.field_rules()?;
+        let authentication = Authentication::new(args.auth.settings()?)?;
+        args.auth
+            .check_exposure(args.bind, authentication.is_required())?;
         let database = args.database(database_url.clone());
-        let migrations = Migrations::check(&database).await?;
-        migrations.require_fit()?;
-        if !migrations.unknown.is_empty() {
-            tracing::warn!(
-                newer = ?migrations.unknown,
-                "the schema is newer than this program and works with it"
-            );
-        }
-
-        let store = Store::new(&database)?;
-        if !auth.is_required() {
+        require_schema(&database).await?;
+        if !authentication.is_required() {
             tracing::warn!(
                 "no authentication is configured: everybody who reaches {} may do everything",
                 args.bind
             );
         }
+
+        let store = Store::new(&database)?;
         let metrics = Metrics::new()?;
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();
         let wakes = Wakes::default();
-        let presence =
-            Presence::start(&store, args.limits(), args.coalescing(), &wakes, &mut lanes);
+        let presence = Presence::start(&store, args.presence(), &wakes, &mut lanes);
         let mut jobs = JoinSet::new();
         if let Some(interval) = args.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
-            jobs.spawn(sweep.repeat(interval, stop.clone()));
+            jobs.spawn(every(interval, stop.clone(), sweep));
         }
         if let Some(older_than) = args.purge.older_than {
             let store = Store::new(&args.purge_database(database_url))?;
             let purge = Purge::new(store, older_than);
-            jobs.spawn(purge.repeat(args.purge.interval, stop.clone()));
+            jobs.spawn(every(args.purge.interval, stop.clone(), purge));
         }
-
         if args.hints {
             let hinting = Hinting::new(Hints::new(&database)?, wakes.clone(), metrics.clone());
             jobs.spawn(hinting.run(stop.clone()));
@@ -87,63 +75,29 @@ impl Application {
         let live = Live::new(
             presence.clone(),
             wakes.clone(),
-            leases,
             args.live(),
             metrics.clone(),
             stop.clone(),
         );
         let watchers = live.watchers();
-
-        let api = Data::new(Api {
+        let api = Api {
             presence,
             live,
             wakes,
+            metrics,
+            fields,
+            max_batch_items: args.max_batch_items,
+            max_message_bytes: args.max_body_bytes,
             keep_alive: args.keep_alive(),
             poll: args.poll(),
-            stop: stop.clone(),
-            store: store.clone(),
-            auth,
-            rate_limit: args.edge.rate().map(RateLimit::new),
-            leases,
-            metrics,
             sweep_interval: args.sweep_interval(),
-            timeout: args.timeout(),
-            max_metadata_bytes: args.max_metadata_bytes,
-            max_cursor_bytes: args.max_cursor_bytes,
-            max_batch_items: args.max_batch_items,
-            body_limit: args.max_body_bytes,
-            batch_body_limit: args.max_batch_bytes,
-            body_timeout: args.edge.request_timeout(),
-        });
-        let origins: Vec<String> = args
-            .edge
-            .origins()
-            .iter()
-            .map(|o| (*o).to_owned())
-            .collect();
-        let mut server = HttpServer::new(move || {
-            App::new()
-                .app_data(api.clone())
-                .app_data(http::query_config())
-                .wrap(Condition::new(!origins.is_empty(), http::cors(&origins)))
-                .wrap(from_fn(http::log))
-                .configure(http::routes)
-        })
-        .disable_signals()
-        .client_request_timeout(args.edge.request_timeout())
-        .shutdown_timeout(DRAIN_SECONDS);
-        if args.workers > 0 {
-            server = server.workers(args.workers);
-        }
-        let server = server.bind(args.bind).with_context(|| {
-            format!(
-                "cannot listen on {}; set LEASEHOLD_BIND to a free address",
-                args.bind
-            )
-        })?;
-        let address = server.addrs()[0];
+            stop: stop.clone(),
+        };
+        let gate = Gate::new(authentication, args.edge.rate());
+        let (server, address) =
+            http::server(args.server(SHUTDOWN), Data::new(api), Data::new(gate))?;
         Ok(Self {
-            server: server.run(),
+            server,
             address,
             store,
             lanes,
@@ -180,7 +134,7 @@ impl Application {
             }
         }
         // Everybody is answered; a database that is silent must not hold the process.
-        let finished = tokio::time::timeout(Duration::from_secs(DRAIN_SECONDS), async {
+        let finished = tokio::time::timeout(SHUTDOWN, async {
             while self.jobs.join_next().await.is_some() {}
             self.watchers.close();
             self.watchers.wait().await;
@@ -192,4 +146,17 @@ impl Application {
         }
         Ok(())
     }
+}
+
+/// Refuses a schema that this program cannot serve on.
+async fn require_schema(database: &DatabaseSettings) -> anyhow::Result<()> {
+    let migrations = Migrations::check(database).await?;
+    migrations.require_fit()?;
+    if !migrations.unknown.is_empty() {
+        tracing::warn!(
+            newer = ?migrations.unknown,
+            "the schema is newer than this program and works with it"
+        );
+    }
+    Ok(())
 }

@@ -18,10 +18,14 @@ pub use edge::EdgeArgs;
 pub use purge::{PurgeArgs, age};
 
 use crate::coalesce;
+use crate::domain::JoinLimits;
 use crate::domain::LeaseRules;
-use crate::store::{DatabaseSettings, JoinLimits};
+use crate::http::{BodyLimits, ServerSettings};
+use crate::presence::PresenceSettings;
+use crate::store::DatabaseSettings;
 use crate::stream::LiveSettings;
 use crate::telemetry::LogFormat;
+use crate::wire::FieldRules;
 
 /// A room that was open for years goes in one piece.
 const PURGE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -59,6 +63,7 @@ impl DatabaseArgs {
         DatabaseSettings {
             url: self.database_url.clone(),
             connections: 2,
+            held_connections: 1,
             timeout: Duration::from_secs(60),
         }
     }
@@ -125,6 +130,11 @@ pub struct ServeArgs {
     #[arg(long, env = "LEASEHOLD_QUEUE", default_value = "10000",
           value_parser = whole::<usize>("LEASEHOLD_QUEUE", 1..=1_000_000))]
     pub queue: usize,
+
+    /// The most rooms or sessions held by other transactions that are waited for at a time, a connection each
+    #[arg(long, env = "LEASEHOLD_HELD_CONNECTIONS", default_value = "4",
+          value_parser = whole::<u32>("LEASEHOLD_HELD_CONNECTIONS", 1..=1_000))]
+    pub held_connections: u32,
 
     /// The most persons in one room
     #[arg(long, env = "LEASEHOLD_MAX_MEMBERS_PER_ROOM", default_value = "10000",
@@ -307,20 +317,48 @@ impl ServeArgs {
         }
     }
 
-    pub fn coalescing(&self) -> coalesce::Settings {
-        coalesce::Settings {
-            lanes: self.lanes,
-            max_batch: self.max_batch,
-            queue: self.queue,
-            timeout: self.timeout(),
+    /// What the fields of a request may be.
+    ///
+    /// # Errors
+    /// [`InvalidSetting`]
+    pub fn field_rules(&self) -> Result<FieldRules, InvalidSetting> {
+        Ok(FieldRules {
+            leases: self.leases()?,
+            max_metadata_bytes: self.max_metadata_bytes,
+            max_cursor_bytes: self.max_cursor_bytes,
+        })
+    }
+
+    /// How requests are gathered, and what joins are measured by.
+    pub fn presence(&self) -> PresenceSettings {
+        PresenceSettings {
+            limits: JoinLimits {
+                members_per_room: Some(self.max_members_per_room),
+                devices_per_member: Some(self.max_devices_per_member),
+                rooms: self.max_rooms,
+            },
+            coalescing: coalesce::Settings {
+                lanes: self.lanes,
+                max_batch: self.max_batch,
+                queue: self.queue,
+                timeout: self.timeout(),
+            },
+            held_rows: self.held_connections as usize,
         }
     }
 
-    pub fn limits(&self) -> JoinLimits {
-        JoinLimits {
-            members_per_room: Some(self.max_members_per_room),
-            devices_per_member: Some(self.max_devices_per_member),
-            rooms: self.max_rooms,
+    /// How the server listens.
+    pub fn server(&self, shutdown_timeout: Duration) -> ServerSettings {
+        ServerSettings {
+            bind: self.bind,
+            workers: self.workers,
+            origins: self.edge.origins().into_iter().map(str::to_owned).collect(),
+            bodies: BodyLimits {
+                max_bytes: self.max_body_bytes,
+                max_batch_bytes: self.max_batch_bytes,
+                timeout: self.edge.request_timeout(),
+            },
+            shutdown_timeout,
         }
     }
 
@@ -329,6 +367,7 @@ impl ServeArgs {
         DatabaseSettings {
             url,
             connections: 1,
+            held_connections: 1,
             timeout: PURGE_TIMEOUT,
         }
     }
@@ -337,6 +376,7 @@ impl ServeArgs {
         DatabaseSettings {
             url,
             connections: self.db_connections,
+            held_connections: self.held_connections,
             timeout: self.timeout(),
         }
     }

@@ -1,8 +1,8 @@
 //! Leasehold: presence as a fact in Postgres.
 //!
-//! `cli → app → {http, jobs, stream} → presence → {coalesce, wake} → store → domain`:
-//! each module uses those to its right. The rules of membership are SQL functions in
-//! `migrations/`; this crate owns the traffic.
+//! The rules of membership are SQL functions in `migrations/`; this crate owns the
+//! traffic. Modules stand on floors, and each uses only those below it: `FLOORS` in
+//! `tests/it/structure.rs` lists them.
 
 pub mod access;
 pub mod app;
@@ -18,3 +18,4 @@ pub mod store;
 pub mod stream;
 pub mod telemetry;
 pub mod wake;
+pub mod wire;

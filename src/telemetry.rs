@@ -7,8 +7,7 @@ use metrics::{Counter, Gauge, Histogram, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tracing_subscriber::EnvFilter;
 
-use crate::domain::StaleReason;
-use crate::store::Census;
+use crate::domain::{Census, StaleReason};
 
 /// How a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

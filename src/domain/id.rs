@@ -67,6 +67,23 @@ impl DeviceId {
         Self(String::new())
     }
 
+    /// The device of this name; an empty one is the unnamed device, as SQL writes it.
+    ///
+    /// # Errors
+    /// [`InvalidId`]
+    pub fn from_sql(name: String) -> Result<Self, InvalidId> {
+        if name.is_empty() {
+            Ok(Self::unnamed())
+        } else {
+            Self::parse(name)
+        }
+    }
+
+    /// The name, or the empty one of the unnamed device, as SQL writes it.
+    pub fn as_sql(&self) -> &str {
+        &self.0
+    }
+
     /// The name, if it has one.
     pub fn name(&self) -> Option<&str> {
         Some(self.0.as_str()).filter(|name| !name.is_empty())

@@ -1,6 +1,15 @@
-//! How long a lease is, how often it is to be renewed, and what a late renewal looks like to others.
+//! How long a lease is, and how often it is to be renewed.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use super::word::words;
+
+/// For how long a session lives without being heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// In milliseconds, at least 1.
+    pub length_ms: u32,
+    /// How often it is to be renewed, in milliseconds, at least 1; later, others see a lost connection.
+    pub heartbeat_ms: u32,
+}
 
 /// The lease lengths this service grants, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,51 +24,35 @@ pub struct LeaseRules {
     pub heartbeat_ms: u32,
 }
 
-/// What a member's heartbeats say of its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Heard of within one and a half of its heartbeat intervals.
-    Connected,
-    /// Not heard of for longer, or reported as disconnected; the lease decides.
-    Reconnecting,
-}
-
-impl Status {
-    /// The word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Connected => "connected",
-            Self::Reconnecting => "reconnecting",
-        }
+words! {
+    /// What a session's heartbeats say of its connection.
+    Status {
+        /// Heard of within one and a half of its heartbeat intervals.
+        Connected => "connected",
+        /// Not heard of for longer, or reported as disconnected; the lease decides.
+        Reconnecting => "reconnecting",
     }
 }
 
 impl LeaseRules {
     /// The heartbeat interval that belongs to a lease of this length, in milliseconds; at least 1.
-    pub fn heartbeat_ms(&self, lease_ms: u32) -> u32 {
+    fn heartbeat_ms(&self, lease_ms: u32) -> u32 {
         let scaled =
             u64::from(lease_ms) * u64::from(self.heartbeat_ms) / u64::from(self.default_ms);
         u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
     }
 
-    /// When a member that was last seen then, with a lease of this length, starts to look lost.
-    pub fn reconnecting_after(&self, last_seen_at: DateTime<Utc>, lease_ms: u32) -> DateTime<Utc> {
-        last_seen_at + TimeDelta::milliseconds(i64::from(self.heartbeat_ms(lease_ms)) * 3 / 2)
+    /// A lease of this length, in milliseconds.
+    pub fn lease(&self, length_ms: u32) -> Lease {
+        Lease {
+            length_ms,
+            heartbeat_ms: self.heartbeat_ms(length_ms),
+        }
     }
 
-    /// The status of a live member at an instant of the database's clock.
-    pub fn status(
-        &self,
-        at: DateTime<Utc>,
-        last_seen_at: DateTime<Utc>,
-        lease_ms: u32,
-        disconnected: bool,
-    ) -> Status {
-        if disconnected || at > self.reconnecting_after(last_seen_at, lease_ms) {
-            Status::Reconnecting
-        } else {
-            Status::Connected
-        }
+    /// The lease of a join that does not ask for a length.
+    pub fn default_lease(&self) -> Lease {
+        self.lease(self.default_ms)
     }
 }
 
@@ -79,27 +72,5 @@ mod tests {
         assert_eq!(RULES.heartbeat_ms(15_000), 5_000);
         assert_eq!(RULES.heartbeat_ms(300_000), 100_000);
         assert_eq!(RULES.heartbeat_ms(1_000), 333);
-    }
-
-    #[test]
-    fn a_member_is_reconnecting_strictly_after_one_and_a_half_intervals() {
-        let seen = DateTime::UNIX_EPOCH;
-        let at = |ms| seen + TimeDelta::milliseconds(ms);
-        assert_eq!(
-            RULES.status(at(7_500), seen, 15_000, false),
-            Status::Connected
-        );
-        assert_eq!(
-            RULES.status(at(7_501), seen, 15_000, false),
-            Status::Reconnecting
-        );
-        assert_eq!(
-            RULES.status(at(7_501), seen, 30_000, false),
-            Status::Connected
-        );
-        assert_eq!(
-            RULES.status(at(0), seen, 15_000, true),
-            Status::Reconnecting
-        );
     }
 }

@@ -1,9 +1,33 @@
-//! The words of presence as types: ids, epochs, leases, reasons. Pure; no I/O.
+//! The words of presence as types: ids, sessions, leases, rooms, reasons, changes. Pure; no I/O.
 
+mod change;
+mod departure;
+mod event;
+mod health;
+mod heartbeat;
+mod history;
 mod id;
+mod join;
 mod lease;
 mod reason;
+mod removal;
+mod room;
+mod session;
+mod word;
 
+pub use change::{
+    Change, ChangeKind, ChangedSession, Changes, ChangesOutcome, InvalidPosition, Position,
+};
+pub use departure::{Closing, Departure, Departures, DeparturesQuery};
+pub use event::Event;
+pub use health::{Census, Readiness};
+pub use heartbeat::Heartbeat;
+pub use history::{JoinPlace, Lifetime, PastSession, Period};
 pub use id::{DeviceId, InvalidId, RoomId, UserId};
-pub use lease::{LeaseRules, Status};
-pub use reason::{JoinRefusal, StaleReason, UnknownWord};
+pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined};
+pub use lease::{Lease, LeaseRules, Status};
+pub use reason::{EndReason, JoinRefusal, StaleReason};
+pub use removal::{Removal, RemovalOutcome};
+pub use room::{LiveSession, Participant, Participants, RoomHead, RoomSummary, Whereabouts};
+pub use session::{SessionKey, SessionOutcome};
+pub use word::UnknownWord;

@@ -1,36 +1,21 @@
-//! Why a session is not current, and why a join is refused: closed sets, published as error codes.
+//! Why a session ended, is not current, or never began: closed sets, published as error codes.
 
-use std::str::FromStr;
+use super::word::words;
 
-/// A text from the database that is not in the set this build knows.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the database answered with an unknown word {0:?}; is the schema newer than this program?")]
-pub struct UnknownWord(pub String);
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident => $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
-
-        impl $name {
-            /// Every one of them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// The word that SQL and HTTP use for it.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                match word { $($word => Ok(Self::$variant),)+ _ => Err(UnknownWord(word.to_owned())) }
-            }
-        }
-    };
+words! {
+    /// How a session, and with its last one a room's lifetime, ended.
+    EndReason {
+        /// Its client said goodbye.
+        Left => "left",
+        /// Its lease ran out.
+        Expired => "expired",
+        /// A later join on the same device took its place.
+        Superseded => "superseded",
+        /// Somebody removed the member.
+        Removed => "removed",
+        /// Somebody closed the room.
+        RoomClosed => "room_closed",
+    }
 }
 
 words! {
@@ -58,7 +43,7 @@ words! {
         AlreadyPresent => "already_present",
         /// The user was removed with a block that still holds.
         Blocked => "blocked",
-        /// The room has as many persons as it may have.
+        /// The room has as many members as it may have.
         RoomFull => "room_full",
         /// The user has as many devices in the room as they may have.
         TooManyDevices => "too_many_devices",
@@ -73,6 +58,9 @@ mod tests {
 
     #[test]
     fn every_word_parses_to_what_it_came_from() {
+        for reason in EndReason::ALL {
+            assert_eq!(reason.as_str().parse(), Ok(*reason));
+        }
         for reason in StaleReason::ALL {
             assert_eq!(reason.as_str().parse(), Ok(*reason));
         }

@@ -10,7 +10,7 @@ use actix_web::{Error, HttpMessage, HttpRequest};
 use tracing::Level;
 
 use super::ApiError;
-use crate::domain::{RoomId, UserId};
+use crate::domain::{RoomId, SessionKey, UserId};
 
 /// Taken over from the caller where it is short and plain, made up otherwise, and sent back.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -31,6 +31,16 @@ pub fn note(request: &HttpRequest, room: &RoomId, user: &UserId, epoch: Option<i
             epoch,
         });
     }
+}
+
+/// The same where the request names a session.
+pub fn note_session(request: &HttpRequest, session: &SessionKey) {
+    note(
+        request,
+        &session.room_id,
+        &session.user_id,
+        Some(session.epoch),
+    );
 }
 
 /// Wraps every request.
@@ -65,7 +75,9 @@ fn write<B>(response: &ServiceResponse<B>, id: &HeaderValue, started: Instant) {
     let extensions = request.extensions();
     let subject = extensions.get::<Subject>();
     let outcome = match response.response().error() {
-        Some(error) => error.as_error::<ApiError>().map_or("error", ApiError::code),
+        Some(error) => error
+            .as_error::<ApiError>()
+            .map_or("error", |error| error.code().as_str()),
         None => "ok",
     };
     tracing::info!(

@@ -5,14 +5,12 @@ use std::fmt;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::Code;
 use crate::coalesce::NoAnswer;
 use crate::domain::{InvalidId, JoinRefusal, StaleReason};
 use crate::store::StoreError;
-use crate::stream::Refusal;
+use crate::stream::NoSeat;
+use crate::wire::{Code, ErrorBody, InvalidRequest};
 
 /// Seconds after which a client that was refused for lack of capacity may try again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -23,16 +21,6 @@ pub struct ApiError {
     code: Code,
     message: String,
     header: Option<(HeaderName, HeaderValue)>,
-}
-
-/// Every answer other than success.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Error)]
-pub struct ErrorBody<'a> {
-    /// A sentence for people; it may change.
-    error: &'a str,
-    /// What a program tells apart; one of those in docs/errors.md.
-    code: &'a str,
 }
 
 impl ApiError {
@@ -54,11 +42,6 @@ impl ApiError {
     /// 400: the request cannot be understood; the message says which field and what is allowed.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidRequest, message)
-    }
-
-    /// 400: a limit on a part of the request, with a code of its own.
-    pub fn over_limit(code: Code, message: impl Into<String>) -> Self {
-        Self::new(code, message)
     }
 
     /// 401: nobody, or somebody who cannot prove who they are. Says why without repeating the credential.
@@ -103,10 +86,10 @@ impl ApiError {
     }
 
     /// 410: history that the reader has not seen is gone, or never was of this database.
-    pub fn cursor_expired() -> Self {
+    pub fn position_expired() -> Self {
         Self::new(
-            Code::CursorExpired,
-            "the history after this cursor is purged in part; start from the oldest kept or from latest",
+            Code::PositionExpired,
+            "the history after this position is purged in part; start from the oldest kept or from latest",
         )
     }
 
@@ -137,8 +120,8 @@ impl ApiError {
     }
 
     /// What a program tells apart.
-    pub fn code(&self) -> &'static str {
-        self.code.as_str()
+    pub fn code(&self) -> Code {
+        self.code
     }
 }
 
@@ -150,7 +133,8 @@ impl fmt::Display for ApiError {
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        self.code.status()
+        StatusCode::from_u16(self.code.status())
+            .expect("a status of the table of codes is one of HTTP")
     }
 
     fn error_response(&self) -> HttpResponse {
@@ -160,8 +144,14 @@ impl ResponseError for ApiError {
         }
         response.json(ErrorBody {
             error: &self.message,
-            code: self.code(),
+            code: self.code.as_str(),
         })
+    }
+}
+
+impl From<InvalidRequest> for ApiError {
+    fn from(error: InvalidRequest) -> Self {
+        Self::new(error.code, error.message)
     }
 }
 
@@ -209,11 +199,11 @@ impl From<&StoreError> for ApiError {
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
+impl From<NoSeat> for ApiError {
+    fn from(refusal: NoSeat) -> Self {
         let code = match refusal {
-            Refusal::InstanceFull(_) | Refusal::RoomFull(_) => Code::TooManySubscribers,
-            Refusal::Stopping => Code::Unavailable,
+            NoSeat::InstanceFull(_) | NoSeat::RoomFull(_) => Code::TooManySubscribers,
+            NoSeat::Stopping => Code::Unavailable,
         };
         Self::new(code, format!("{refusal}; try again later"))
             .with(RETRY_AFTER, RETRY_AFTER_SECONDS)
@@ -224,7 +214,7 @@ impl From<NoAnswer> for ApiError {
     fn from(error: NoAnswer) -> Self {
         match error {
             NoAnswer::Failed(error) => Self::from(&*error),
-            NoAnswer::Overloaded | NoAnswer::TimedOut(_) | NoAnswer::Stopping => {
+            NoAnswer::Overloaded | NoAnswer::TimedOut(_) | NoAnswer::Held | NoAnswer::Stopping => {
                 Self::unavailable(format!("{error}; try again"))
             }
         }

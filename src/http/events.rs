@@ -11,10 +11,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::Stream;
 use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
 
-use super::event_json::sse;
-use super::request::RoomPath;
+use super::path::RoomPath;
 use super::{Access, Api, ApiError};
-use crate::domain::{LeaseRules, RoomId};
 use crate::stream::Subscription;
 
 /// Hear of a room's changes
@@ -50,8 +48,6 @@ pub async fn events(
     Ok(response.streaming(EventStream {
         subscription,
         keep_alive,
-        leases: api.leases,
-        room_id,
         greeted: false,
         credential_ends: access.expires_in().map(|left| Box::pin(sleep(left))),
     }))
@@ -60,8 +56,6 @@ pub async fn events(
 struct EventStream {
     subscription: Subscription,
     keep_alive: Interval,
-    leases: LeaseRules,
-    room_id: RoomId,
     greeted: bool,
     /// The stream ends with the credential that opened it.
     credential_ends: Option<Pin<Box<Sleep>>>,
@@ -86,7 +80,7 @@ impl Stream for EventStream {
         match this.subscription.poll_next(context) {
             Poll::Ready(Some(batch)) => {
                 this.keep_alive.reset();
-                Poll::Ready(Some(Ok(sse(&this.room_id, &batch, &this.leases))))
+                Poll::Ready(Some(Ok(batch.sse())))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => match this.keep_alive.poll_tick(context) {

@@ -2,82 +2,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::page::{self, Page};
-use super::request::{GenerationPath, RoomPath};
+use super::path::{GenerationPath, RoomPath};
 use super::{Access, Api, ApiError};
-use crate::store::PastSession;
-
-/// The lives of a room.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GenerationsAnswer<'a> {
-    room_id: &'a str,
-    /// Newest first.
-    generations: Vec<GenerationAnswer<'a>>,
-    next: Option<String>,
-}
-
-/// One life of a room.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Generation)]
-struct GenerationAnswer<'a> {
-    generation: i64,
-    opened_at_ms: i64,
-    /// Null while a member lives.
-    closed_at_ms: Option<i64>,
-    /// How the last member ended: `left`, `expired`, `removed` or `room_closed`.
-    close_reason: Option<&'a str>,
-    /// The most persons at a time.
-    peak_members: Option<i32>,
-}
-
-/// Sessions that were, or still are.
-#[derive(Serialize, ToSchema)]
-pub struct SessionsAnswer<'a> {
-    sessions: Vec<PastSessionAnswer<'a>>,
-    next: Option<String>,
-}
-
-/// One epoch's life.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = PastSession)]
-struct PastSessionAnswer<'a> {
-    room_id: &'a str,
-    generation: i64,
-    user_id: &'a str,
-    /// Null for the unnamed device.
-    device_id: Option<&'a str>,
-    epoch: i64,
-    joined_at_ms: i64,
-    /// Null while it lives.
-    ended_at_ms: Option<i64>,
-    /// `left`, `expired`, `superseded`, `removed` or `room_closed`.
-    end_reason: Option<&'a str>,
-}
-
-impl<'a> SessionsAnswer<'a> {
-    pub fn new(sessions: &'a [PastSession], next: Option<String>) -> Self {
-        let sessions = sessions
-            .iter()
-            .map(|session| PastSessionAnswer {
-                room_id: &session.room_id,
-                generation: session.generation,
-                user_id: &session.user_id,
-                device_id: Some(session.device_id.as_str()).filter(|name| !name.is_empty()),
-                epoch: session.epoch,
-                joined_at_ms: session.joined_at.timestamp_millis(),
-                ended_at_ms: session.ended_at.map(|at| at.timestamp_millis()),
-                end_reason: session.end_reason.as_deref(),
-            })
-            .collect();
-        Self { sessions, next }
-    }
-}
+use crate::wire::{GenerationsAnswer, SessionsAnswer};
 
 /// List the generations of a room
 ///
@@ -98,32 +27,14 @@ pub async fn generations(
     access.admin_of(&room_id)?;
     let before = page.after_number()?;
     let limit = page.limit()?;
-    let whose = room_id.clone();
     let mut found = api
         .presence
-        .alone(move |store| {
-            let whose = whose.clone();
-            async move { store.lifetimes(&whose, before, limit + 1).await }
-        })
+        .lifetimes(room_id.clone(), before, limit + 1)
         .await?;
     let next = page::cut(&mut found, limit, |last| {
         page::write(&[&last.generation.to_string()])
     });
-    let generations = found
-        .iter()
-        .map(|life| GenerationAnswer {
-            generation: life.generation,
-            opened_at_ms: life.opened_at.timestamp_millis(),
-            closed_at_ms: life.closed_at.map(|at| at.timestamp_millis()),
-            close_reason: life.close_reason.as_deref(),
-            peak_members: life.peak_members,
-        })
-        .collect();
-    Ok(HttpResponse::Ok().json(GenerationsAnswer {
-        room_id: room_id.as_str(),
-        generations,
-        next,
-    }))
+    Ok(HttpResponse::Ok().json(GenerationsAnswer::new(&room_id, &found, next)))
 }
 
 /// List the sessions of one generation of a room
@@ -151,14 +62,7 @@ pub async fn generation_sessions(
     let limit = page.limit()?;
     let mut found = api
         .presence
-        .alone(move |store| {
-            let room_id = room_id.clone();
-            async move {
-                store
-                    .generation_sessions(&room_id, generation, after, limit + 1)
-                    .await
-            }
-        })
+        .generation_sessions(room_id, generation, after, limit + 1)
         .await?;
     let next = page::cut(&mut found, limit, |last| {
         page::write(&[&last.joined_version.to_string()])

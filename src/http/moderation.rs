@@ -6,9 +6,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::access_log::note;
-use super::request::{ParticipantPath, RoomPath};
-use super::{Access, Api, ApiError, ErrorBody};
-use crate::store::Removal;
+use super::path::{ParticipantPath, RoomPath};
+use super::{Access, Api, ApiError};
+use crate::domain::Removal;
+use crate::wire::ErrorBody;
 
 /// The longest block: a year, in milliseconds.
 const MAX_BLOCK_MS: i64 = 365 * 24 * 60 * 60 * 1_000;

@@ -14,7 +14,7 @@ const DEFAULT_LIMIT: u32 = 100;
 /// The most entries of a page; who asks for more gets so many.
 const MAX_LIMIT: u32 = 1_000;
 
-/// Between the parts of a cursor: a character that no id contains.
+/// Between the parts of a page token: a character that no id contains.
 const SEPARATOR: char = '\n';
 
 /// Which page of a list.
@@ -37,55 +37,55 @@ impl Page {
         }
     }
 
-    /// The parts of the cursor, if there is one.
+    /// The parts of the page token, if there is one.
     pub fn after<const N: usize>(&self) -> Result<Option<[String; N]>, ApiError> {
         self.after.as_deref().map(read).transpose()
     }
 
-    /// A cursor that is the id of a room.
+    /// A page token that is the id of a room.
     pub fn after_room(&self) -> Result<Option<RoomId>, ApiError> {
         match self.after()? {
-            Some([id]) => Ok(Some(RoomId::parse(id).map_err(|_| not_a_cursor())?)),
+            Some([id]) => Ok(Some(RoomId::parse(id).map_err(|_| not_a_token())?)),
             None => Ok(None),
         }
     }
 
-    /// A cursor that is one number.
+    /// A page token that is one number.
     pub fn after_number(&self) -> Result<Option<i64>, ApiError> {
         match self.after()? {
-            Some([number]) => Ok(Some(number.parse().map_err(|_| not_a_cursor())?)),
+            Some([number]) => Ok(Some(number.parse().map_err(|_| not_a_token())?)),
             None => Ok(None),
         }
     }
 }
 
-/// Cuts off what was read beyond the page, which tells that there is more; returns the last entry's cursor then.
+/// Cuts off what was read beyond the page, which tells that there is more; returns the last entry's page token then.
 pub fn cut<T>(
     entries: &mut Vec<T>,
     limit: usize,
-    cursor: impl FnOnce(&T) -> String,
+    token: impl FnOnce(&T) -> String,
 ) -> Option<String> {
     if entries.len() <= limit {
         return None;
     }
     entries.truncate(limit);
-    entries.last().map(cursor)
+    entries.last().map(token)
 }
 
-/// A cursor of these parts, safe in a query as it is.
+/// A page token of these parts, safe in a query as it is.
 pub fn write(parts: &[&str]) -> String {
     URL_SAFE_NO_PAD.encode(parts.join(&SEPARATOR.to_string()))
 }
 
 fn read<const N: usize>(text: &str) -> Result<[String; N], ApiError> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| not_a_cursor())?;
-    let text = String::from_utf8(bytes).map_err(|_| not_a_cursor())?;
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| not_a_token())?;
+    let text = String::from_utf8(bytes).map_err(|_| not_a_token())?;
     let parts: Vec<String> = text.split(SEPARATOR).map(str::to_owned).collect();
-    parts.try_into().map_err(|_| not_a_cursor())
+    parts.try_into().map_err(|_| not_a_token())
 }
 
 /// The refusal of an `after` that no answer contained.
-pub fn not_a_cursor() -> ApiError {
+pub fn not_a_token() -> ApiError {
     ApiError::invalid("after must be the next of an earlier answer")
 }
 
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let cursor = write(&["räum / 1", "2"]);
-        assert_eq!(read(&cursor).unwrap(), ["räum / 1", "2"]);
+        let token = write(&["räum / 1", "2"]);
+        assert_eq!(read(&token).unwrap(), ["räum / 1", "2"]);
     }
 
     #[test]

@@ -3,39 +3,14 @@
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::history::SessionsAnswer;
 use super::page::{self, Page};
-use super::request::UserPath;
+use super::path::UserPath;
 use super::{Access, Api, ApiError};
-use crate::store::{JoinPlace, PastSession, Period};
-
-/// Where a person is.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UserRoomsAnswer<'a> {
-    user_id: &'a str,
-    /// In order of the room's id.
-    rooms: Vec<UserRoomAnswer<'a>>,
-    next: Option<String>,
-}
-
-/// A room with a live session of the person; of several the newest.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = UserRoom)]
-struct UserRoomAnswer<'a> {
-    room_id: &'a str,
-    generation: i64,
-    epoch: i64,
-    /// `connected` or `reconnecting`.
-    status: &'static str,
-    joined_at_ms: i64,
-    last_seen_ms: i64,
-    expires_at_ms: i64,
-}
+use crate::domain::{JoinPlace, PastSession, Period};
+use crate::wire::{SessionsAnswer, UserRoomsAnswer};
 
 /// List the rooms that a person is in
 ///
@@ -56,40 +31,14 @@ pub async fn user_rooms(
     access.may_locate(&user_id)?;
     let after = page.after_room()?;
     let limit = page.limit()?;
-    let whose = user_id.clone();
     let mut found = api
         .presence
-        .alone(move |store| {
-            let (whose, after) = (whose.clone(), after.clone());
-            async move { store.user_rooms(&whose, after.as_ref(), limit + 1).await }
-        })
+        .user_rooms(user_id.clone(), after, limit + 1)
         .await?;
-    let next = page::cut(&mut found, limit, |last| page::write(&[&last.room_id]));
-    let rooms = found
-        .iter()
-        .map(|room| UserRoomAnswer {
-            room_id: &room.room_id,
-            generation: room.generation,
-            epoch: room.epoch,
-            status: api
-                .leases
-                .status(
-                    room.as_of,
-                    room.last_seen_at,
-                    room.lease_ms.cast_unsigned(),
-                    room.disconnected_at.is_some(),
-                )
-                .as_str(),
-            joined_at_ms: room.joined_at.timestamp_millis(),
-            last_seen_ms: room.last_seen_at.timestamp_millis(),
-            expires_at_ms: room.lease_expires_at.timestamp_millis(),
-        })
-        .collect();
-    Ok(HttpResponse::Ok().json(UserRoomsAnswer {
-        user_id: user_id.as_str(),
-        rooms,
-        next,
-    }))
+    let next = page::cut(&mut found, limit, |last| {
+        page::write(&[last.room_id.as_str()])
+    });
+    Ok(HttpResponse::Ok().json(UserRoomsAnswer::new(&user_id, &found, next)))
 }
 
 /// Which of a person's sessions: those under way at some instant of the period.
@@ -128,14 +77,7 @@ pub async fn user_sessions(
     let limit = page.limit()?;
     let mut found = api
         .presence
-        .alone(move |store| {
-            let user_id = user_id.clone();
-            async move {
-                store
-                    .user_sessions(&user_id, period, before, limit + 1)
-                    .await
-            }
-        })
+        .user_sessions(user_id, period, before, limit + 1)
         .await?;
     let next = page::cut(&mut found, limit, write_place);
     Ok(HttpResponse::Ok().json(SessionsAnswer::new(&found, next)))
@@ -164,6 +106,6 @@ fn read_place([micros, event_id]: [String; 2]) -> Result<JoinPlace, ApiError> {
             joined_at,
             event_id,
         }),
-        _ => Err(page::not_a_cursor()),
+        _ => Err(page::not_a_token()),
     }
 }

@@ -1,7 +1,9 @@
-//! What runs on a schedule: a step that says what it did, apart from the loop that repeats it.
+//! What runs on a schedule: steps that say what they did, apart from the loop that repeats them.
 
+mod every;
 mod purge;
 mod sweep;
 
+pub use every::{Job, every};
 pub use purge::{Purge, Purged};
 pub use sweep::{Sweep, Swept};

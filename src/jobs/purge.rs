@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::Job;
 use crate::store::{Store, StoreError};
 
 /// Events that one transaction takes on, more or less: generations go whole.
@@ -50,28 +51,21 @@ impl Purge {
         }
         Ok(purged)
     }
+}
 
-    /// Runs every `interval`, give or take a tenth so that instances spread, until `stop`.
-    pub async fn repeat(self, interval: Duration, stop: CancellationToken) {
-        loop {
-            match self.run_once(&stop).await {
-                Ok(purged) if purged.generations > 0 => tracing::info!(
-                    generations = purged.generations,
-                    events = purged.events,
-                    blocks = purged.blocks,
-                    "purged"
-                ),
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "the purge failed and will be tried again"),
-            }
-            let pause = interval.mul_f64(rand::random_range(0.9..1.1));
-            if stop
-                .run_until_cancelled(tokio::time::sleep(pause))
-                .await
-                .is_none()
-            {
-                return;
-            }
+impl Job for Purge {
+    const NAME: &'static str = "purge";
+
+    async fn step(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let purged = self.run_once(stop).await?;
+        if purged.generations > 0 {
+            tracing::info!(
+                generations = purged.generations,
+                events = purged.events,
+                blocks = purged.blocks,
+                "purged"
+            );
         }
+        Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! The sweep: expires leases and deletes empty rooms. Reads never depend on it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::Job;
 use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
@@ -54,29 +55,20 @@ impl Sweep {
         }
         Ok(swept)
     }
+}
 
-    /// Runs every `interval`, give or take a tenth so that instances spread, until `stop`.
-    pub async fn repeat(self, interval: Duration, stop: CancellationToken) {
-        loop {
-            match self.run_once(&stop).await {
-                Ok(swept) if swept.members_expired > 0 => {
-                    tracing::info!(
-                        members_expired = swept.members_expired,
-                        rooms_closed = swept.rooms_closed,
-                        "swept"
-                    );
-                }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "the sweep failed and will be tried again"),
-            }
-            let pause = interval.mul_f64(rand::random_range(0.9..1.1));
-            if stop
-                .run_until_cancelled(tokio::time::sleep(pause))
-                .await
-                .is_none()
-            {
-                return;
-            }
+impl Job for Sweep {
+    const NAME: &'static str = "sweep";
+
+    async fn step(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let swept = self.run_once(stop).await?;
+        if swept.members_expired > 0 {
+            tracing::info!(
+                members_expired = swept.members_expired,
+                rooms_closed = swept.rooms_closed,
+                "swept"
+            );
         }
+        Ok(())
     }
 }

@@ -1,88 +1,10 @@
 //! The history as an ordered feed: `leasehold.changes`.
 
-use std::fmt;
-use std::str::FromStr;
-
-use chrono::{DateTime, Utc};
-
 use super::error::promised;
 use super::{Store, StoreError};
-
-/// A place in the feed. Written `transaction.event.part`; opaque to clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Position {
-    /// Of the writing transaction: a place of this cluster's, not of a restored copy.
-    pub xact_id: u64,
-    pub event_id: i64,
-    /// An event can be two items: 0 opens the room, 1 is the event, 2 closes the room.
-    pub part: i32,
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.xact_id, self.event_id, self.part)
-    }
-}
-
-/// A text that is not a place in the feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a place in the feed")]
-pub struct InvalidPosition;
-
-impl FromStr for Position {
-    type Err = InvalidPosition;
-
-    fn from_str(text: &str) -> Result<Self, InvalidPosition> {
-        let mut numbers = text.split('.');
-        let mut next = || numbers.next().ok_or(InvalidPosition);
-        let (xact_id, event_id, part) = (next()?, next()?, next()?);
-        let position = Self {
-            xact_id: xact_id.parse().map_err(|_| InvalidPosition)?,
-            event_id: event_id.parse().map_err(|_| InvalidPosition)?,
-            part: part.parse().map_err(|_| InvalidPosition)?,
-        };
-        // Also refuses a fourth number, signs and leading zeros.
-        (position.to_string() == text && position.event_id >= 0 && (0..=2).contains(&position.part))
-            .then_some(position)
-            .ok_or(InvalidPosition)
-    }
-}
-
-/// One item of the feed.
-#[derive(Debug, Clone)]
-pub struct Change {
-    pub position: Position,
-    /// `room_opened`, `joined`, `ended` or `room_closed`.
-    pub kind: String,
-    pub room_id: String,
-    pub generation: i64,
-    pub version: i64,
-    /// This and the next two where the item is about a session; an empty device is the unnamed one.
-    pub user_id: Option<String>,
-    pub device_id: Option<String>,
-    pub epoch: Option<i64>,
-    /// Why a session or the room ended.
-    pub reason: Option<String>,
-    pub at: DateTime<Utc>,
-}
-
-/// A page of the feed.
-#[derive(Debug, Clone)]
-pub struct Changes {
-    pub changes: Vec<Change>,
-    /// Where the next read goes on.
-    pub next: Position,
-    /// Changes are committed that an older transaction, still running, holds back.
-    pub more_is_coming: bool,
-}
-
-/// What a read of the feed found.
-#[derive(Debug, Clone)]
-pub enum ChangesOutcome {
-    Page(Changes),
-    /// The history after this position is purged in part, or it is another cluster's.
-    CursorExpired,
-}
+use crate::domain::{
+    Change, ChangedSession, Changes, ChangesOutcome, DeviceId, Position, RoomId, UserId,
+};
 
 impl Store {
     /// Up to `limit` items after a position.
@@ -112,7 +34,7 @@ impl Store {
             .first()
             .ok_or_else(|| StoreError::Unexpected("no state of the feed".into()))?;
         if first.cursor_expired {
-            return Ok(ChangesOutcome::CursorExpired);
+            return Ok(ChangesOutcome::PositionExpired);
         }
         let settled = Position {
             xact_id: xact_id(&first.settled)?,
@@ -122,20 +44,26 @@ impl Store {
         let mut changes = Vec::with_capacity(rows.len());
         for row in rows {
             let Some(xact) = row.xact_id else { break };
+            let session = match row.user_id {
+                Some(user_id) => Some(ChangedSession {
+                    user_id: UserId::parse(user_id)?,
+                    device_id: DeviceId::from_sql(promised(row.device_id, "device_id")?)?,
+                    epoch: promised(row.epoch, "epoch")?,
+                }),
+                None => None,
+            };
             changes.push(Change {
                 position: Position {
                     xact_id: xact_id(&xact)?,
                     event_id: promised(row.event_id, "event_id")?,
                     part: promised(row.part, "part")?,
                 },
-                kind: promised(row.kind, "kind")?,
-                room_id: promised(row.room_id, "room_id")?,
+                kind: promised(row.kind, "kind")?.parse()?,
+                room_id: RoomId::parse(promised(row.room_id, "room_id")?)?,
                 generation: promised(row.generation, "generation")?,
                 version: promised(row.version, "version")?,
-                user_id: row.user_id,
-                device_id: row.device_id,
-                epoch: row.epoch,
-                reason: row.reason,
+                session,
+                reason: row.reason.map(|word| word.parse()).transpose()?,
                 at: promised(row.at, "at")?,
             });
         }
@@ -181,24 +109,4 @@ impl Store {
 fn xact_id(text: &str) -> Result<u64, StoreError> {
     text.parse()
         .map_err(|_| StoreError::Unexpected(format!("{text:?} is not a transaction id")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_position_reads_back_as_it_was_written_and_nothing_else_is_one() {
-        let position = Position {
-            xact_id: u64::MAX,
-            event_id: 7,
-            part: 2,
-        };
-        assert_eq!(position.to_string().parse(), Ok(position));
-        for text in [
-            "", "1", "1.2", "1.2.3", "1.2.-1", "01.2.1", "1.-2.1", "1.2.1.0", "a.b.c", "latest",
-        ] {
-            assert_eq!(text.parse::<Position>(), Err(InvalidPosition), "{text:?}");
-        }
-    }
 }

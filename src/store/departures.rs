@@ -2,47 +2,7 @@
 
 use super::error::promised;
 use super::{Store, StoreError};
-use crate::domain::{RoomId, StaleReason, UnknownWord, UserId};
-
-/// A question about one lifetime of a room.
-#[derive(Debug, Clone)]
-pub struct DeparturesQuery {
-    pub room_id: RoomId,
-    pub generation: i64,
-    /// Persons who are gone, with the arrival by which the list showed them.
-    pub gone: Vec<(UserId, i64)>,
-}
-
-/// What the history says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Departures {
-    /// One per person who was asked for; `None` where the history is purged or the stay goes on.
-    pub gone: Vec<Option<Departure>>,
-    /// How the lifetime ended; `None` while it lasts or where its history is purged.
-    pub closed: Option<Closing>,
-}
-
-/// The end of a person's stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
-    /// Of the last session.
-    pub epoch: i64,
-    /// The room's version at which it ended.
-    pub version: i64,
-    pub reason: StaleReason,
-}
-
-/// The end of a room's lifetime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Closing {
-    pub version: i64,
-    pub reason: StaleReason,
-}
-
-fn reason(word: &str) -> Result<StaleReason, StoreError> {
-    word.parse()
-        .map_err(|error: UnknownWord| StoreError::Unexpected(error.to_string()))
-}
+use crate::domain::{Closing, Departure, Departures, DeparturesQuery};
 
 impl Store {
     /// Answers all of them in one read.
@@ -105,7 +65,7 @@ impl Store {
             let place = usize::try_from(row.ord - 1)
                 .ok()
                 .and_then(|place| asked.get(place));
-            let (version, reason) = (row.version, reason(&row.reason)?);
+            let (version, reason) = (row.version, row.reason.parse()?);
             match place {
                 Some(&(q, Some(person))) => {
                     let epoch = promised(row.epoch, "epoch")?;

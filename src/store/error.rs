@@ -1,6 +1,6 @@
 //! What can go wrong with the database, told apart by what a caller can do about it.
 
-use crate::domain::InvalidId;
+use crate::domain::{InvalidId, SessionOutcome, UnknownWord};
 
 /// An operation that did not take effect, or of which that is not known.
 ///
@@ -59,6 +59,12 @@ impl From<InvalidId> for StoreError {
     }
 }
 
+impl From<UnknownWord> for StoreError {
+    fn from(error: UnknownWord) -> Self {
+        Self::Unexpected(error.to_string())
+    }
+}
+
 /// A column that an SQL function promises to fill.
 pub(super) fn promised<T>(value: Option<T>, column: &str) -> Result<T, StoreError> {
     value.ok_or_else(|| StoreError::Unexpected(format!("{column} is null")))
@@ -67,12 +73,21 @@ pub(super) fn promised<T>(value: Option<T>, column: &str) -> Result<T, StoreErro
 /// A word of a closed set, or the one that stands for success.
 pub(super) fn outcome<W>(word: &str, success: &str) -> Result<Option<W>, StoreError>
 where
-    W: std::str::FromStr<Err: std::fmt::Display>,
+    W: std::str::FromStr<Err = UnknownWord>,
 {
     if word == success {
         return Ok(None);
     }
-    word.parse()
-        .map(Some)
-        .map_err(|error: W::Err| StoreError::Unexpected(error.to_string()))
+    Ok(Some(word.parse()?))
+}
+
+/// For each session the word that stands for success, or why it is stale.
+pub(super) fn session_outcomes(
+    words: &[String],
+    success: &str,
+) -> Result<Vec<SessionOutcome>, StoreError> {
+    words
+        .iter()
+        .map(|word| Ok(outcome(word, success)?.map_or(Ok(()), Err)))
+        .collect()
 }

@@ -7,7 +7,7 @@
 use rand::random;
 use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 
-use super::connections::Connections;
+use super::pool::Connections;
 use super::{DatabaseSettings, StoreError};
 use crate::domain::RoomId;
 

@@ -3,51 +3,39 @@
 use chrono::{DateTime, Utc};
 
 use super::{Store, StoreError};
-use crate::domain::{RoomId, UserId};
+use crate::domain::{DeviceId, JoinPlace, Lifetime, PastSession, Period, RoomId, UserId};
 
-/// One life of a room.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lifetime {
-    pub generation: i64,
-    pub opened_at: DateTime<Utc>,
-    /// `None` while a member lives.
-    pub closed_at: Option<DateTime<Utc>>,
-    pub close_reason: Option<String>,
-    /// The most persons at a time.
-    pub peak_members: Option<i32>,
+/// A row of the view `sessions`.
+struct SessionRow {
+    room_id: String,
+    generation: i64,
+    user_id: String,
+    device_id: String,
+    epoch: i64,
+    joined_at: DateTime<Utc>,
+    ended_at: Option<DateTime<Utc>>,
+    end_reason: Option<String>,
+    joined_version: i64,
+    joined_event_id: i64,
 }
 
-/// One epoch's life.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PastSession {
-    pub room_id: String,
-    pub generation: i64,
-    pub user_id: String,
-    /// Empty for the unnamed device.
-    pub device_id: String,
-    pub epoch: i64,
-    pub joined_at: DateTime<Utc>,
-    /// `None` while it lives.
-    pub ended_at: Option<DateTime<Utc>>,
-    pub end_reason: Option<String>,
-    /// The room's version at the join: the place within a generation.
-    pub joined_version: i64,
-    /// The place among joins of the same instant.
-    pub joined_event_id: i64,
-}
+impl TryFrom<SessionRow> for PastSession {
+    type Error = StoreError;
 
-/// Which of a person's sessions: those that were under way at some instant of `from` to `to`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Period {
-    pub from: Option<DateTime<Utc>>,
-    pub to: Option<DateTime<Utc>>,
-}
-
-/// Where a page of a person's sessions continues: the last one that was shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JoinPlace {
-    pub joined_at: DateTime<Utc>,
-    pub event_id: i64,
+    fn try_from(row: SessionRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            room_id: RoomId::parse(row.room_id)?,
+            generation: row.generation,
+            user_id: UserId::parse(row.user_id)?,
+            device_id: DeviceId::from_sql(row.device_id)?,
+            epoch: row.epoch,
+            joined_at: row.joined_at,
+            ended_at: row.ended_at,
+            end_reason: row.end_reason.map(|word| word.parse()).transpose()?,
+            joined_version: row.joined_version,
+            joined_event_id: row.joined_event_id,
+        })
+    }
 }
 
 impl Store {
@@ -61,8 +49,7 @@ impl Store {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<Lifetime>, StoreError> {
-        Ok(sqlx::query_as!(
-            Lifetime,
+        let rows = sqlx::query!(
             r#"select generation as "generation!", opened_at as "opened_at!",
                       closed_at, close_reason, peak_members
                from leasehold.room_lifetimes
@@ -74,7 +61,18 @@ impl Store {
             i64::try_from(limit).unwrap_or(i64::MAX),
         )
         .fetch_all(&self.durable)
-        .await?)
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Lifetime {
+                    generation: row.generation,
+                    opened_at: row.opened_at,
+                    closed_at: row.closed_at,
+                    close_reason: row.close_reason.map(|word| word.parse()).transpose()?,
+                    peak_members: row.peak_members,
+                })
+            })
+            .collect()
     }
 
     /// The sessions of one generation in order of their joins: those after the version `after`, at most `limit`.
@@ -88,8 +86,8 @@ impl Store {
         after: i64,
         limit: usize,
     ) -> Result<Vec<PastSession>, StoreError> {
-        Ok(sqlx::query_as!(
-            PastSession,
+        let rows = sqlx::query_as!(
+            SessionRow,
             r#"select room_id as "room_id!", generation as "generation!", user_id as "user_id!",
                       device_id as "device_id!", epoch as "epoch!", joined_at as "joined_at!", ended_at,
                       end_reason, joined_version as "joined_version!", joined_event_id as "joined_event_id!"
@@ -103,7 +101,8 @@ impl Store {
             i64::try_from(limit).unwrap_or(i64::MAX),
         )
         .fetch_all(&self.durable)
-        .await?)
+        .await?;
+        rows.into_iter().map(PastSession::try_from).collect()
     }
 
     /// A person's sessions in every room, the newest join first: those before `before`, at most `limit`.
@@ -117,8 +116,8 @@ impl Store {
         before: Option<JoinPlace>,
         limit: usize,
     ) -> Result<Vec<PastSession>, StoreError> {
-        Ok(sqlx::query_as!(
-            PastSession,
+        let rows = sqlx::query_as!(
+            SessionRow,
             r#"select room_id as "room_id!", generation as "generation!", user_id as "user_id!",
                       device_id as "device_id!", epoch as "epoch!", joined_at as "joined_at!", ended_at,
                       end_reason, joined_version as "joined_version!", joined_event_id as "joined_event_id!"
@@ -137,6 +136,7 @@ impl Store {
             i64::try_from(limit).unwrap_or(i64::MAX),
         )
         .fetch_all(&self.durable)
-        .await?)
+        .await?;
+        rows.into_iter().map(PastSession::try_from).collect()
     }
 }

@@ -3,69 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{Connection, PgExecutor};
 
 use super::error::{outcome, promised};
-use super::list::read_rooms;
-use super::{Participants, Store, StoreError};
-use crate::domain::{DeviceId, JoinRefusal, RoomId, UserId};
-
-/// What a join does where the user is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IfPresent {
-    /// Take the place of the session on the same device.
-    #[default]
-    Replace,
-    /// Change nothing where the user has a live session on any device.
-    Reject,
-}
-
-impl IfPresent {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Replace => "replace",
-            Self::Reject => "reject",
-        }
-    }
-}
-
-/// A request to be in a room.
-#[derive(Debug, Clone)]
-pub struct Join {
-    pub room_id: RoomId,
-    pub user_id: UserId,
-    pub device_id: DeviceId,
-    /// In milliseconds, at least 1.
-    pub lease_ms: u32,
-    pub metadata: Option<Value>,
-    pub cursor: Option<Value>,
-    pub if_present: IfPresent,
-}
-
-/// How many there may be; a join that would exceed one is refused. No limit where `None`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct JoinLimits {
-    /// Persons in a room.
-    pub members_per_room: Option<i32>,
-    /// Devices of a person in a room.
-    pub devices_per_member: Option<i32>,
-    /// Rooms in the database; joins that open rooms at the same moment may exceed it by their number.
-    pub rooms: Option<i32>,
-}
-
-/// A session that began.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Joined {
-    pub epoch: i64,
-    pub generation: i64,
-    pub lease_expires_at: DateTime<Utc>,
-    pub as_of: DateTime<Utc>,
-}
-
-/// What became of a join.
-pub type JoinOutcome = Result<Joined, JoinRefusal>;
+use super::participants::read_rooms;
+use super::{Store, StoreError};
+use crate::domain::{Join, JoinLimits, JoinOutcome, JoinRefusal, Joined, Participants, RoomId};
 
 /// The same, with the room as the join left it.
 pub type ListedJoinOutcome = Result<(Joined, Arc<Participants>), JoinRefusal>;
@@ -143,11 +87,11 @@ impl Store {
     ) -> Result<Vec<JoinOutcome>, StoreError> {
         let rooms: Vec<&str> = batch.iter().map(|j| j.room_id.as_str()).collect();
         let users: Vec<&str> = batch.iter().map(|j| j.user_id.as_str()).collect();
-        let devices: Vec<&str> = batch
+        let devices: Vec<&str> = batch.iter().map(|j| j.device_id.as_sql()).collect();
+        let leases: Vec<i32> = batch
             .iter()
-            .map(|j| j.device_id.name().unwrap_or(""))
+            .map(|j| j.lease.length_ms.cast_signed())
             .collect();
-        let leases: Vec<i32> = batch.iter().map(|j| j.lease_ms.cast_signed()).collect();
         let metadata: Vec<Option<&Value>> = batch.iter().map(|j| j.metadata.as_ref()).collect();
         let cursors: Vec<Option<&Value>> = batch.iter().map(|j| j.cursor.as_ref()).collect();
         let if_present: Vec<&str> = batch.iter().map(|j| j.if_present.as_str()).collect();

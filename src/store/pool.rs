@@ -1,98 +1,252 @@
-//! Connections: how many, how they are set up, and how long anything may wait for them.
+//! Connections to Postgres, kept for the next call.
+//!
+//! Not sqlx's pool: that one waits without a bound for a sign of life of each
+//! connection that comes back, so that every loss of the network takes some of
+//! its places for as long as TCP believes in them, and costs a busy service a
+//! round trip per call. Here a connection is kept
+//! only after a call that ended well. After an error, a time-out or a caller
+//! that went away it is dropped: nothing is left in it for the next.
 
 use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use secrecy::{ExposeSecret, SecretString};
-use sqlx::postgres::PgConnectOptions;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use sqlx::postgres::{
+    PgConnectOptions, PgConnection, PgQueryResult, PgRow, PgStatement, PgTypeInfo,
+};
+use sqlx::{Connection, Describe, Either, Error, Execute, Executor, Postgres, SqlStr};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::connections::Connections;
-use super::{Store, StoreError};
+use super::StoreError;
 
-/// The longest that a call waits for a connection, however long its statement may run.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// A connection that lay idle for longer is tried before it is used, so that a
+/// restart of Postgres costs a reconnect and not an answer.
+const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
 
-/// A statement waits for a lock for this part of the time-out: then those who share its batch can
-/// still go on without whoever is held. By default 1.7 s, and a deadlock is found after one.
-const LOCK_WAITS: u32 = 3;
-
-/// Postgres ends a statement at the time-out and says so; after this much longer nobody does.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// Where the database is and how it may be used.
+/// A bounded number of connections, made when they are first needed; cheap to clone.
+///
+/// A query may be given to it as to a connection: it then waits for a free one,
+/// and the whole call is bounded.
 #[derive(Clone)]
-pub struct DatabaseSettings {
-    /// `postgres://…`; holds a password, so it is neither logged nor shown.
-    pub url: SecretString,
-    /// Connections for joins, leaves, lists and jobs, and as many again for heartbeats at most.
-    pub connections: u32,
-    /// The longest a statement may run, and a request wait for a connection; a third of it for a lock.
-    pub timeout: Duration,
+pub(super) struct Connections(Arc<Shared>);
+
+struct Shared {
+    options: PgConnectOptions,
+    limit: u32,
+    free: Arc<Semaphore>,
+    idle: Mutex<Vec<Idle>>,
+    /// For a connection.
+    wait: Duration,
+    /// For an answer. Postgres gives up earlier by itself, but its own time-outs do
+    /// not reach over a network that has gone silent.
+    patience: Duration,
 }
 
-impl fmt::Debug for DatabaseSettings {
+struct Idle {
+    connection: PgConnection,
+    since: Instant,
+}
+
+impl fmt::Debug for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DatabaseSettings")
-            .field("connections", &self.connections)
-            .field("timeout", &self.timeout)
+        f.debug_struct("Connections")
+            .field("limit", &self.0.limit)
             .finish_non_exhaustive()
     }
 }
 
-impl DatabaseSettings {
-    /// How to connect, without the settings of any one pool.
-    ///
-    /// # Errors
-    /// [`StoreError::BadUrl`] where the address cannot be read.
-    pub(super) fn connect_options(&self) -> Result<PgConnectOptions, StoreError> {
-        let url = self.url.expose_secret();
-        // Sqlx would read any scheme.
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(StoreError::BadUrl);
-        }
-        let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::BadUrl)?;
-        Ok(options.application_name("leasehold"))
+impl Connections {
+    pub(super) fn new(
+        options: PgConnectOptions,
+        limit: u32,
+        wait: Duration,
+        patience: Duration,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            options,
+            limit,
+            free: Arc::new(Semaphore::new(limit as usize)),
+            idle: Mutex::default(),
+            wait,
+            patience,
+        }))
     }
 
-    fn pool(&self, synchronous_commit: &str) -> Result<Connections, StoreError> {
-        let timeout_ms = self.timeout.as_millis().to_string();
-        let lock_timeout_ms = (self.timeout / LOCK_WAITS).as_millis().max(1).to_string();
-        let options = self.connect_options()?.options([
-            ("synchronous_commit", synchronous_commit),
-            ("statement_timeout", &timeout_ms),
-            ("lock_timeout", &lock_timeout_ms),
-            ("idle_in_transaction_session_timeout", &timeout_ms),
-            // Every access is by key, but a plan made while the tables were empty, and kept, would scan them.
-            ("plan_cache_mode", "force_generic_plan"),
-            ("enable_seqscan", "off"),
-            ("jit", "off"),
-        ]);
-        Ok(Connections::new(
-            options,
-            self.connections,
-            self.timeout.min(LONGEST_WAIT),
-            self.timeout + GRACE,
-        ))
+    /// A connection of one's own, for more than one statement; give it back with [`Held::release`].
+    pub(super) async fn acquire(&self) -> Result<Held, Error> {
+        in_time(self.0.wait, "no connection", async {
+            let permit = Arc::clone(&self.0.free)
+                .acquire_owned()
+                .await
+                .map_err(|_| Error::PoolClosed)?;
+            let connection = match self.take_idle().await {
+                Some(connection) => connection,
+                None => PgConnection::connect_with(&self.0.options).await?,
+            };
+            Ok(Held {
+                connection,
+                home: Arc::clone(&self.0),
+                _permit: permit,
+            })
+        })
+        .await
+    }
+
+    /// Bounds what is done on a connection of one's own as a single statement is bounded.
+    pub(super) async fn bounded<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let answer = in_time(self.0.patience, "no answer", async { Ok(work.await) });
+        answer.await?
+    }
+
+    /// One that is there and, where it was long unused, answers.
+    async fn take_idle(&self) -> Option<PgConnection> {
+        let mut idle = self.0.idle().pop()?;
+        if idle.since.elapsed() > TRY_AFTER_IDLE {
+            // Half of the wait, so that the other half is left for a new connection.
+            let ping = in_time(self.0.wait / 2, "no sign of life", idle.connection.ping());
+            ping.await.ok()?;
+        }
+        Some(idle.connection)
+    }
+
+    /// Waits for those in use, then closes all.
+    pub(super) async fn close(&self) {
+        // It fails only where it is closed already.
+        let _ = self.0.free.acquire_many(self.0.limit).await;
+        self.0.free.close();
+        let idle = std::mem::take(&mut *self.0.idle());
+        for Idle { connection, .. } in idle {
+            // Where it fails the connection is gone anyway.
+            let _ = in_time(self.0.wait, "no end", connection.close()).await;
+        }
     }
 }
 
-impl Store {
-    /// Prepares the pools; connections are made when they are first needed.
-    ///
-    /// # Errors
-    /// [`StoreError::BadUrl`] where the address cannot be read.
-    pub fn new(settings: &DatabaseSettings) -> Result<Self, StoreError> {
-        Ok(Self {
-            durable: settings.pool("on")?,
-            relaxed: settings.pool("off")?,
-            now: None,
+impl Shared {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
+        // Nothing that can panic is done while it is locked.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is in use; closed when dropped.
+pub(super) struct Held {
+    connection: PgConnection,
+    home: Arc<Shared>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Held {
+    /// Keeps it for the next call. Only for one on which every call ended well.
+    pub(super) fn release(self) {
+        self.home.idle().push(Idle {
+            connection: self.connection,
+            since: Instant::now(),
+        });
+    }
+}
+
+impl Deref for Held {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+}
+
+async fn in_time<T>(
+    limit: Duration,
+    what: &'static str,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+        let late = format!("{what} within {} ms", limit.as_millis());
+        Err(Error::Io(io::Error::new(io::ErrorKind::TimedOut, late)))
+    })
+}
+
+impl<'c> Executor<'c> for &Connections {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(
+        self,
+        query: E,
+    ) -> BoxStream<'e, Result<Either<PgQueryResult, PgRow>, Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        let connections = self.clone();
+        // All rows before the first is passed on: a reader that dawdles holds no connection.
+        stream::once(async move {
+            let mut held = connections.acquire().await?;
+            let answer = held.fetch_many(query).try_collect();
+            let rows: Vec<_> = in_time(connections.0.patience, "no answer", answer).await?;
+            held.release();
+            Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
+        })
+        .try_flatten()
+        .boxed()
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        let connections = self.clone();
+        Box::pin(async move {
+            let mut held = connections.acquire().await?;
+            let answer = held.fetch_optional(query);
+            let row = in_time(connections.0.patience, "no answer", answer).await?;
+            held.release();
+            Ok(row)
         })
     }
 
-    /// Closes every connection, waiting for those in use.
-    pub async fn close(&self) {
-        self.relaxed.close().await;
-        self.durable.close().await;
+    fn prepare_with<'e>(
+        self,
+        sql: SqlStr,
+        parameters: &'e [PgTypeInfo],
+    ) -> BoxFuture<'e, Result<PgStatement, Error>>
+    where
+        'c: 'e,
+    {
+        let connections = self.clone();
+        Box::pin(async move {
+            let mut held = connections.acquire().await?;
+            let answer = held.prepare_with(sql, parameters);
+            let statement = in_time(connections.0.patience, "no answer", answer).await?;
+            held.release();
+            Ok(statement)
+        })
+    }
+
+    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<Describe<Postgres>, Error>>
+    where
+        'c: 'e,
+    {
+        let connections = self.clone();
+        Box::pin(async move {
+            let mut held = connections.acquire().await?;
+            let description = held.describe(sql);
+            let description = in_time(connections.0.patience, "no answer", description).await?;
+            held.release();
+            Ok(description)
+        })
     }
 }

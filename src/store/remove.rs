@@ -1,21 +1,7 @@
 //! Ending other people's sessions: `leasehold.remove_member` and `leasehold.close_room`.
 
 use super::{Store, StoreError};
-use crate::domain::{RoomId, StaleReason, UserId};
-
-/// A decision to have a person out of a room.
-#[derive(Debug, Clone)]
-pub struct Removal {
-    pub room_id: RoomId,
-    pub user_id: UserId,
-    /// Only the session with this epoch; all of the person's where `None`.
-    pub epoch: Option<i64>,
-    /// For how many milliseconds joins are refused; 0 lifts an earlier block, `None` leaves it.
-    pub block_ms: Option<i64>,
-}
-
-/// How many sessions were ended, or why the one that was named is not current: then nothing changed.
-pub type RemovalOutcome = Result<i32, StaleReason>;
+use crate::domain::{Removal, RemovalOutcome, RoomId};
 
 impl Store {
     /// Ends the sessions now, whatever their devices do meanwhile.
@@ -36,9 +22,7 @@ impl Store {
         .await?;
         match row.outcome.as_str() {
             "removed" | "absent" => Ok(Ok(row.sessions_ended)),
-            reason => Ok(Err(reason.parse().map_err(
-                |error: crate::domain::UnknownWord| StoreError::Unexpected(error.to_string()),
-            )?)),
+            reason => Ok(Err(reason.parse()?)),
         }
     }
 

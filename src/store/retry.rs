@@ -1,18 +1,15 @@
 //! Calls that took no effect and can be made again.
 
-use tokio::time::Instant;
-
 use super::StoreError;
 
 /// A deadlock or a serialisation failure is tried again so many times.
 const RETRIES: u32 = 5;
 
-/// Makes a call again where Postgres asks for it, and until `deadline` where it waited for a lock
-/// in vain.
+/// Makes a call again where Postgres asks for it.
 ///
 /// # Errors
-/// As of the last call.
-pub async fn retry<T, F>(deadline: Instant, call: impl Fn() -> F) -> Result<T, StoreError>
+/// Those of the last call.
+pub async fn retry<T, F>(call: impl Fn() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
@@ -20,7 +17,6 @@ where
     loop {
         match call().await {
             Err(StoreError::Conflict(_)) if retries < RETRIES => retries += 1,
-            Err(StoreError::Locked) if Instant::now() < deadline => {}
             outcome => return outcome,
         }
     }

@@ -1,35 +1,7 @@
 //! Lists over many rooms: `leasehold.list_rooms` and `leasehold.user_rooms`.
 
-use chrono::{DateTime, Utc};
-
 use super::{Store, StoreError};
-use crate::domain::{RoomId, UserId};
-
-/// A room with a live member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoomSummary {
-    pub room_id: String,
-    pub generation: i64,
-    pub version: i64,
-    pub opened_at: DateTime<Utc>,
-    /// Live persons.
-    pub member_count: i32,
-}
-
-/// A room that a person is in, with the newest of their sessions there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whereabouts {
-    pub room_id: String,
-    pub generation: i64,
-    pub epoch: i64,
-    pub joined_at: DateTime<Utc>,
-    pub last_seen_at: DateTime<Utc>,
-    /// In milliseconds.
-    pub lease_ms: i32,
-    pub lease_expires_at: DateTime<Utc>,
-    pub disconnected_at: Option<DateTime<Utc>>,
-    pub as_of: DateTime<Utc>,
-}
+use crate::domain::{RoomId, RoomSummary, UserId, Whereabouts};
 
 impl Store {
     /// In order of id: those that start with `prefix` and come after `after`, at most `limit`.
@@ -42,8 +14,7 @@ impl Store {
         after: Option<&RoomId>,
         limit: usize,
     ) -> Result<Vec<RoomSummary>, StoreError> {
-        Ok(sqlx::query_as!(
-            RoomSummary,
+        let rows = sqlx::query!(
             r#"select room_id as "room_id!", generation as "generation!", version as "version!",
                       opened_at as "opened_at!", member_count as "member_count!"
                from leasehold.list_rooms($1, $2, $3, $4)"#,
@@ -53,7 +24,18 @@ impl Store {
             self.now,
         )
         .fetch_all(&self.durable)
-        .await?)
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(RoomSummary {
+                    room_id: RoomId::parse(row.room_id)?,
+                    generation: row.generation,
+                    version: row.version,
+                    opened_at: row.opened_at,
+                    member_count: row.member_count,
+                })
+            })
+            .collect()
     }
 
     /// In order of the room's id: those that come after `after`, at most `limit`.
@@ -66,8 +48,7 @@ impl Store {
         after: Option<&RoomId>,
         limit: usize,
     ) -> Result<Vec<Whereabouts>, StoreError> {
-        Ok(sqlx::query_as!(
-            Whereabouts,
+        let rows = sqlx::query!(
             r#"select room_id as "room_id!", generation as "generation!", epoch as "epoch!",
                       joined_at as "joined_at!", last_seen_at as "last_seen_at!", lease_ms as "lease_ms!",
                       lease_expires_at as "lease_expires_at!", disconnected_at, as_of as "as_of!"
@@ -78,6 +59,24 @@ impl Store {
             self.now,
         )
         .fetch_all(&self.durable)
-        .await?)
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Whereabouts {
+                    room_id: RoomId::parse(row.room_id)?,
+                    generation: row.generation,
+                    epoch: row.epoch,
+                    joined_at: row.joined_at,
+                    last_seen_at: row.last_seen_at,
+                    lease_expires_at: row.lease_expires_at,
+                    status: super::participants::status(
+                        row.as_of,
+                        Some(row.last_seen_at),
+                        Some(row.lease_ms),
+                        row.disconnected_at,
+                    ),
+                })
+            })
+            .collect()
     }
 }

@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use chrono::{DateTime, Utc};
 
-use super::event::Event;
-use crate::domain::{DeviceId, LeaseRules, Status, UserId};
-use crate::store::{Departures, Participant, Participants, RoomHead, Session};
+use crate::domain::{
+    Departures, DeviceId, Event, LiveSession, Participant, Participants, RoomHead, Status, UserId,
+};
 
 /// What a reader of the first has to hear to know the second.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Difference {
     /// A person keeps the place in the order of arrival while any session of
     /// theirs lives: another place is another stay, another lifetime of the room
     /// is another stay for everybody.
-    pub fn between(before: &Participants, after: &Participants, leases: &LeaseRules) -> Self {
+    pub fn between(before: &Participants, after: &Participants) -> Self {
         let was = before.room.map(|room| room.generation);
         let is = after.room.map(|room| room.generation);
         let stays: HashMap<i64, &Participant> = match was == is {
@@ -91,7 +91,7 @@ impl Difference {
                     stayed += 1;
                     if person.sessions[0].epoch > then.sessions[0].epoch {
                         difference.joined.push(place);
-                    } else if !looks_alike(then, before.as_of, person, after.as_of, leases) {
+                    } else if !looks_alike(then, person) {
                         difference.updated.push(place);
                     }
                 }
@@ -127,42 +127,35 @@ impl Difference {
 struct Look<'a> {
     epoch: i64,
     device_id: &'a DeviceId,
-    status: &'static str,
+    status: Status,
     cursor: Option<&'a str>,
     metadata: Option<&'a str>,
 }
 
 impl<'a> Look<'a> {
-    fn new(session: &'a Session, at: DateTime<Utc>, leases: &LeaseRules) -> Self {
-        let (seen, lost) = (session.last_seen_at, session.disconnected);
+    fn new(session: &'a LiveSession) -> Self {
         Self {
             epoch: session.epoch,
             device_id: &session.device_id,
-            status: leases.status(at, seen, session.lease_ms, lost).as_str(),
+            status: session.status,
             cursor: session.cursor.as_ref().map(|json| json.get()),
             metadata: session.metadata.as_ref().map(|json| json.get()),
         }
     }
 }
 
-fn looks_alike(
-    then: &Participant,
-    then_at: DateTime<Utc>,
-    now: &Participant,
-    now_at: DateTime<Utc>,
-    leases: &LeaseRules,
-) -> bool {
+fn looks_alike(then: &Participant, now: &Participant) -> bool {
     then.sessions.len() == now.sessions.len()
         && then
             .sessions
             .iter()
             .zip(&now.sessions)
-            .all(|(then, now)| Look::new(then, then_at, leases) == Look::new(now, now_at, leases))
+            .all(|(then, now)| Look::new(then) == Look::new(now))
 }
 
 /// A text that is equal for pictures between which there is no difference, and
 /// for others in all likelihood not.
-pub fn fingerprint(picture: &Participants, leases: &LeaseRules) -> String {
+pub fn fingerprint(picture: &Participants) -> String {
     let Some(room) = picture.room else {
         return "0".to_owned();
     };
@@ -176,64 +169,48 @@ pub fn fingerprint(picture: &Participants, leases: &LeaseRules) -> String {
         )
             .hash(&mut hasher);
         for session in &person.sessions {
-            Look::new(session, picture.as_of, leases).hash(&mut hasher);
+            Look::new(session).hash(&mut hasher);
         }
     }
     format!("{}-{:016x}", room.generation, hasher.finish())
 }
 
 /// When the picture changes by itself: a lease ends or somebody starts to look lost.
-pub fn next_turn(picture: &Participants, leases: &LeaseRules) -> Option<DateTime<Utc>> {
+pub fn changes_by_itself_at(picture: &Participants) -> Option<DateTime<Utc>> {
     picture
         .participants
         .iter()
-        .flat_map(|person| &person.sessions)
-        .flat_map(|session| {
-            [
-                session.lease_expires_at,
-                leases.reconnecting_after(session.last_seen_at, session.lease_ms),
-            ]
-        })
+        .flat_map(|member| &member.sessions)
+        .flat_map(|session| [session.lease_expires_at, session.reconnecting_after()])
         .filter(|turn| *turn >= picture.as_of)
         .min()
 }
 
 /// Whether somebody is not connected, so that a sign of life would show.
-pub fn someone_lost(picture: &Participants, leases: &LeaseRules) -> bool {
-    let at = picture.as_of;
-    let sessions = picture.participants.iter().flat_map(|p| &p.sessions);
-    sessions.into_iter().any(|s| {
-        leases.status(at, s.last_seen_at, s.lease_ms, s.disconnected) == Status::Reconnecting
-    })
+pub fn someone_lost(picture: &Participants) -> bool {
+    let mut sessions = picture.participants.iter().flat_map(|p| &p.sessions);
+    sessions.any(|session| session.status == Status::Reconnecting)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::StaleReason;
-    use crate::store::Departure;
+    use crate::domain::{Departure, EndReason};
     use chrono::TimeDelta;
-
-    const LEASES: LeaseRules = LeaseRules {
-        default_ms: 15_000,
-        min_ms: 1_000,
-        max_ms: 300_000,
-        heartbeat_ms: 5_000,
-    };
 
     fn person(user: &str, arrival: i64, epoch: i64) -> Participant {
         let now = DateTime::UNIX_EPOCH;
         Participant {
             user_id: UserId::parse(user).unwrap(),
             arrival,
-            sessions: vec![Session {
+            sessions: vec![LiveSession {
                 device_id: DeviceId::unnamed(),
                 epoch,
                 joined_at: now,
                 last_seen_at: now,
-                lease_ms: 15_000,
+                heartbeat_ms: 5_000,
                 lease_expires_at: now + TimeDelta::seconds(15),
-                disconnected: false,
+                status: Status::Connected,
                 cursor: None,
                 metadata: None,
             }],
@@ -257,14 +234,14 @@ mod tests {
     #[test]
     fn two_equal_readings_have_no_difference() {
         let reading = || reading(1, vec![person("alice", 1, 1)]);
-        assert!(Difference::between(&reading(), &reading(), &LEASES).is_empty());
+        assert!(Difference::between(&reading(), &reading()).is_empty());
     }
 
     #[test]
     fn a_reconnect_is_a_join_and_no_departure() {
         let before = reading(1, vec![person("alice", 1, 1)]);
         let after = reading(1, vec![person("alice", 1, 2)]);
-        let difference = Difference::between(&before, &after, &LEASES);
+        let difference = Difference::between(&before, &after);
         assert_eq!((difference.gone.len(), difference.joined), (0, vec![0]));
     }
 
@@ -272,8 +249,8 @@ mod tests {
     fn a_lost_connection_is_an_update() {
         let before = reading(1, vec![person("alice", 1, 1)]);
         let mut after = reading(1, vec![person("alice", 1, 1)]);
-        after.participants[0].sessions[0].disconnected = true;
-        let difference = Difference::between(&before, &after, &LEASES);
+        after.participants[0].sessions[0].status = Status::Reconnecting;
+        let difference = Difference::between(&before, &after);
         assert_eq!((difference.joined.len(), difference.updated), (0, vec![0]));
     }
 
@@ -281,7 +258,7 @@ mod tests {
     fn the_next_lifetime_of_a_room_closes_the_one_before() {
         let before = reading(1, vec![person("alice", 1, 1)]);
         let after = reading(2, vec![person("alice", 1, 2)]);
-        let difference = Difference::between(&before, &after, &LEASES);
+        let difference = Difference::between(&before, &after);
         assert_eq!(difference.closed, Some(1));
         assert_eq!((difference.gone.len(), difference.joined), (1, vec![0]));
     }
@@ -289,12 +266,12 @@ mod tests {
     #[test]
     fn a_departure_has_the_highest_epoch_that_a_reader_may_know() {
         let before = reading(1, vec![person("alice", 1, 8)]);
-        let difference = Difference::between(&before, &reading(0, Vec::new()), &LEASES);
+        let difference = Difference::between(&before, &reading(0, Vec::new()));
         let departures = Departures {
             gone: vec![Some(Departure {
                 version: 9,
                 epoch: 7,
-                reason: StaleReason::Expired,
+                reason: EndReason::Expired,
             })],
             closed: None,
         };

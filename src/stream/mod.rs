@@ -5,13 +5,13 @@
 //! poll, it reads the room once for all of them and sends the difference to
 //! what they know. Nothing depends on every change having been seen.
 
+mod batch;
 mod difference;
-mod event;
-mod hinting;
+mod live;
 mod rate;
-mod registry;
+mod watched;
 mod watcher;
 
-pub use event::{Batch, Event};
-pub use hinting::Hinting;
-pub use registry::{Live, LiveSettings, Refusal, Subscription};
+pub use batch::Batch;
+pub use live::{Live, NoSeat, Subscription};
+pub use watched::LiveSettings;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
-use super::difference::{Difference, fingerprint, next_turn, someone_lost};
-use super::event::{Batch, Event};
+use super::Batch;
+use super::difference::{Difference, changes_by_itself_at, fingerprint, someone_lost};
 use super::rate;
-use super::registry::{Room, Shared, Subscriber, lock};
+use super::watched::{Room, Subscriber, Watched, lock};
 use crate::coalesce::NoAnswer;
-use crate::store::{DeparturesQuery, Participants};
+use crate::domain::{DeparturesQuery, Event, Participants};
 
 /// After a read that failed.
 const RETRY: Duration = Duration::from_millis(200);
@@ -20,7 +20,7 @@ const RETRY: Duration = Duration::from_millis(200);
 const JUST_AFTER: Duration = Duration::from_millis(1);
 
 struct Watcher {
-    live: Arc<Shared>,
+    watched: Arc<Watched>,
     room: Arc<Room>,
     subscribers: Vec<Subscriber>,
     /// Those who wait for the first snapshot, from a read that begins after they came.
@@ -30,9 +30,9 @@ struct Watcher {
 }
 
 /// Runs as long as the room has subscribers.
-pub(super) async fn watch(live: Arc<Shared>, room: Arc<Room>) {
+pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
     let mut watcher = Watcher {
-        live,
+        watched,
         room,
         subscribers: Vec::new(),
         newcomers: Vec::new(),
@@ -47,7 +47,7 @@ pub(super) async fn watch(live: Arc<Shared>, room: Arc<Room>) {
         let started = Instant::now();
         last_look = Some(started);
         next_look = match watcher.look().await {
-            Ok(turn) => turn.min(started + watcher.live.settings.poll),
+            Ok(turn) => turn.min(started + watcher.watched.settings.poll),
             Err(error) => {
                 tracing::debug!(room = %watcher.room.id, %error, "a watched room could not be read");
                 Instant::now() + RETRY
@@ -62,7 +62,7 @@ impl Watcher {
         loop {
             self.count_heads();
             let nobody = self.subscribers.is_empty() && self.newcomers.is_empty();
-            if nobody && self.live.retire(&self.room) {
+            if nobody && self.watched.retire(&self.room) {
                 return false;
             }
             let someone_waits = !self.newcomers.is_empty();
@@ -109,19 +109,17 @@ impl Watcher {
     async fn look(&mut self) -> Result<Instant, NoAnswer> {
         self.count_heads();
         let room = &self.room;
-        let picture = self.live.presence.participants(room.id.clone()).await?;
+        let picture = self.watched.presence.participants(room.id.clone()).await?;
         // The instants are the database's: only the time between two of them is counted here.
         let received = Instant::now();
-        let leases = &self.live.leases;
-        let turn = match next_turn(&picture, leases) {
+        let turn = match changes_by_itself_at(&picture) {
             Some(turn) => {
                 let left = (turn - picture.as_of).to_std().unwrap_or(Duration::ZERO);
                 received + left + JUST_AFTER
             }
-            None => received + self.live.settings.poll,
+            None => received + self.watched.settings.poll,
         };
-        room.bell
-            .listen_for_renewals(someone_lost(&picture, leases));
+        room.bell.listen_for_renewals(someone_lost(&picture));
 
         let events = match &self.picture {
             Some((before, _)) => self.events(before, &picture).await?,
@@ -129,7 +127,7 @@ impl Watcher {
         };
         let id = match &self.picture {
             Some((_, id)) if events.is_empty() => id.clone(),
-            _ => fingerprint(&picture, leases),
+            _ => fingerprint(&picture),
         };
         self.tell(&picture, events, &id);
         self.picture = Some((picture, id));
@@ -142,7 +140,7 @@ impl Watcher {
         before: &Participants,
         after: &Participants,
     ) -> Result<Vec<Event>, NoAnswer> {
-        let difference = Difference::between(before, after, &self.live.leases);
+        let difference = Difference::between(before, after);
         if difference.is_empty() {
             return Ok(Vec::new());
         }
@@ -157,7 +155,7 @@ impl Watcher {
                         .map(|gone| (gone.user_id.clone(), gone.arrival))
                         .collect(),
                 };
-                let departures = self.live.presence.departures(query).await?;
+                let departures = self.watched.presence.departures(query).await?;
                 difference.departed(room, &departures)
             }
             _ => Vec::new(),
@@ -168,10 +166,11 @@ impl Watcher {
     }
 
     fn tell(&mut self, picture: &Arc<Participants>, events: Vec<Event>, id: &str) {
-        let news = (!events.is_empty()).then(|| Batch::new(picture, events, id));
+        let room_id = &self.room.id;
+        let news = (!events.is_empty()).then(|| Batch::new(room_id, picture, events, id));
         let mut snapshot: Option<Arc<Batch>> = None;
         let mut snapshot = || {
-            let fresh = || Batch::new(picture, vec![Event::Snapshot], id);
+            let fresh = || Batch::new(room_id, picture, vec![Event::Snapshot], id);
             Arc::clone(snapshot.get_or_insert_with(fresh))
         };
         for subscriber in &mut self.subscribers {
@@ -184,7 +183,7 @@ impl Watcher {
             // One that is gone is taken out before the next read.
             if let Err(TrySendError::Full(_)) = subscriber.batches.try_send(batch) {
                 subscriber.is_behind = true;
-                self.live.metrics.subscriber_fell_behind();
+                self.watched.metrics.subscriber_fell_behind();
             }
         }
         for newcomer in self.newcomers.drain(..) {

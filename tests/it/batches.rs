@@ -4,7 +4,8 @@ mod joins;
 mod limits;
 mod renewals;
 
-use leasehold::store::{Join, JoinLimits, JoinOutcome, Store};
+use leasehold::domain::{Join, JoinLimits, JoinOutcome};
+use leasehold::store::Store;
 
 use super::support::Database;
 

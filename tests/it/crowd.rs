@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use leasehold::domain::RoomId;
-use leasehold::store::{Heartbeat, Join, JoinLimits, Leave, Store, StoreError};
+use leasehold::domain::{Heartbeat, Join, JoinLimits, RoomId, SessionKey};
+use leasehold::store::{Store, StoreError};
 use rand::RngExt;
 use rand::rngs::ThreadRng;
 
-use super::support::{Database, beat, join_on, leave, room};
+use super::support::{Database, Renew, beat, join_on, lease, room, session};
 
 const TASKS: usize = 8;
 const LASTS: Duration = Duration::from_secs(3);
@@ -45,7 +45,7 @@ fn joins() -> (Vec<Who>, Vec<Join>) {
     batch(|rng| {
         let who = who(rng);
         let join = Join {
-            lease_ms: lease_ms(rng),
+            lease: lease(lease_ms(rng)),
             ..join_on(who.0, who.1, who.2)
         };
         (who, join)
@@ -65,16 +65,16 @@ fn beats(epochs: &Epochs) -> Vec<Heartbeat> {
         let who = who(rng);
         let epoch = epoch(rng, epochs, who);
         Heartbeat {
-            lease_ms: rng.random_bool(0.2).then(|| lease_ms(rng)),
+            lease: rng.random_bool(0.2).then(|| lease(lease_ms(rng))),
             ..beat(who.0, who.1, who.2, epoch)
         }
     })
 }
 
-fn leaves(epochs: &Epochs) -> Vec<Leave> {
+fn leaves(epochs: &Epochs) -> Vec<SessionKey> {
     batch(|rng| {
         let who = who(rng);
-        leave(who.0, who.1, who.2, epoch(rng, epochs, who))
+        session(who.0, who.1, who.2, epoch(rng, epochs, who))
     })
 }
 
@@ -99,14 +99,7 @@ async fn one_of_the_crowd(store: Store, epochs: Epochs) -> Result<(usize, usize)
                     joined += 1;
                 }
             }
-            2..7 => {
-                renewed += store
-                    .heartbeat(&beats(&epochs))
-                    .await?
-                    .iter()
-                    .flatten()
-                    .count()
-            }
+            2..7 => renewed += store.renew(&beats(&epochs)).await?.iter().flatten().count(),
             7 => drop(store.leave(&leaves(&epochs)).await?),
             8 => drop(store.sweep(5).await?),
             _ => {

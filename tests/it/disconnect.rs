@@ -1,18 +1,12 @@
 //! A transport that was lost: others see it at once, and the lease decides.
 
-use leasehold::domain::{DeviceId, StaleReason, UserId};
-use leasehold::store::Disconnect;
+use leasehold::domain::{SessionKey, StaleReason, Status};
 use serde_json::json;
 
-use super::support::{App, Database, beat, join, room, t};
+use super::support::{App, Database, Renew, beat, join, room, session as key, t};
 
-fn lost(epoch: i64) -> Disconnect {
-    Disconnect {
-        room_id: room("r"),
-        user_id: UserId::parse("alice").unwrap(),
-        device_id: DeviceId::unnamed(),
-        epoch,
-    }
+fn lost(epoch: i64) -> SessionKey {
+    key("r", "alice", "", epoch)
 }
 
 #[tokio::test]
@@ -26,7 +20,10 @@ async fn a_disconnect_changes_no_lease_and_a_heartbeat_undoes_it() {
     let session = async |ms| {
         let found = database.at(t(ms)).participants(&[room("r")]).await.unwrap();
         let session = &found[&room("r")].participants[0].sessions[0];
-        (session.disconnected, session.lease_expires_at)
+        (
+            session.status == Status::Reconnecting,
+            session.lease_expires_at,
+        )
     };
 
     let outcome = database
@@ -39,7 +36,7 @@ async fn a_disconnect_changes_no_lease_and_a_heartbeat_undoes_it() {
 
     database
         .at(t(6_000))
-        .heartbeat(&[beat("r", "alice", "", 1)])
+        .renew(&[beat("r", "alice", "", 1)])
         .await
         .unwrap();
     assert_eq!(session(6_000).await, (false, t(21_000)));

@@ -1,9 +1,9 @@
 //! Each boundary three times: just before the end of the lease, exactly at it and just past it. At it the member lives.
 
-use leasehold::domain::{JoinRefusal, StaleReason};
-use leasehold::store::{IfPresent, Join, SweepBatch};
+use leasehold::domain::{IfPresent, Join, JoinRefusal, StaleReason};
+use leasehold::store::SweepBatch;
 
-use super::support::{Database, beat, join, leave, room, t};
+use super::support::{Database, Renew, beat, join, room, session, t};
 
 /// A lease of 15 s that begins at 0 ends at 15,000.
 const BOUNDARY: [(i64, bool); 3] = [(14_999, true), (15_000, true), (15_001, false)];
@@ -53,7 +53,7 @@ async fn a_heartbeat_renews_up_to_the_end_of_the_lease() {
     let database = with_rooms().await;
     for (ms, lives) in BOUNDARY {
         let beat = beat(&ms.to_string(), "alice", "", 1);
-        let outcome = database.at(t(ms)).heartbeat(&[beat]).await.unwrap();
+        let outcome = database.at(t(ms)).renew(&[beat]).await.unwrap();
         let expected = if lives {
             Ok(())
         } else {
@@ -125,7 +125,7 @@ async fn a_leave_ends_a_session_up_to_the_end_of_its_lease() {
         let id = ms.to_string();
         let outcome = database
             .at(t(ms))
-            .leave(&[leave(&id, "alice", "", 1)])
+            .leave(&[session(&id, "alice", "", 1)])
             .await
             .unwrap();
         let expected = if lives {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::support::{App, Database, join, leave, t};
+use super::support::{App, Database, join, session, t};
 
 const DAY: Duration = Duration::from_hours(24);
 const DAY_MS: i64 = 86_400_000;
@@ -22,7 +22,7 @@ async fn joins(database: &Database, room: &str, ms: i64) -> i64 {
 async fn leaves(database: &Database, room: &str, epoch: i64, ms: i64) {
     let left = database
         .at(t(ms))
-        .leave(&[leave(room, "alice", "", epoch)])
+        .leave(&[session(room, "alice", "", epoch)])
         .await
         .unwrap();
     assert_eq!(left, [Ok(())]);

@@ -60,6 +60,7 @@ async fn the_service_runs_fully_with_the_documented_grants() {
     let store = Store::new(&DatabaseSettings {
         url: url.to_string().into(),
         connections: 1,
+        held_connections: 1,
         timeout: Duration::from_secs(20),
     })
     .unwrap();

@@ -1,9 +1,8 @@
 //! What a lease means between its instants: renewed, asked to be shorter or longer, run out and not swept.
 
-use leasehold::domain::StaleReason;
-use leasehold::store::Heartbeat;
+use leasehold::domain::{Heartbeat, StaleReason};
 
-use super::support::{Database, beat, join, leave, room, t};
+use super::support::{Database, Renew, beat, join, lease, room, session, t};
 
 async fn rows(database: &Database) -> i64 {
     sqlx::query_scalar!(r#"select count(*) as "n!" from leasehold.members"#)
@@ -28,14 +27,14 @@ async fn an_expired_member_is_gone_for_everybody_before_any_sweep() {
 
     let store = database.at(t(15_001));
     let expired = Err(StaleReason::Expired);
-    let beaten = store.heartbeat(&[beat("r", "alice", "", 1)]).await.unwrap();
+    let beaten = store.renew(&[beat("r", "alice", "", 1)]).await.unwrap();
     assert_eq!(beaten, [expired]);
     assert_eq!(rows(&database).await, 2, "no sweep has run");
     let census = store.census().await.unwrap();
     assert_eq!((census.active_rooms, census.active_members), (1, 1));
-    let left = store.leave(&[leave("r", "alice", "", 1)]).await.unwrap();
+    let left = store.leave(&[session("r", "alice", "", 1)]).await.unwrap();
     assert_eq!(left, [expired]);
-    let again = store.heartbeat(&[beat("r", "alice", "", 1)]).await.unwrap();
+    let again = store.renew(&[beat("r", "alice", "", 1)]).await.unwrap();
     assert_eq!(again, [expired], "nothing revives it");
     let found = store.participants(&[room("r")]).await.unwrap();
     let users: Vec<_> = found[&room("r")]
@@ -64,29 +63,29 @@ async fn a_heartbeat_that_asks_for_another_lease_gets_it_from_that_instant() {
             .await
             .unwrap();
         let asks = Heartbeat {
-            lease_ms: Some(asked),
+            lease: Some(lease(asked)),
             ..beat("r", "alice", "", 1)
         };
-        let renewed = database.at(t(5_000)).heartbeat(&[asks]).await.unwrap();
+        let renewed = database.at(t(5_000)).renew(&[asks]).await.unwrap();
         assert_eq!(renewed, [Ok(())]);
         assert!(next_expiry_at(&database).await <= t(ends));
 
         // A later one that does not ask keeps the length.
         let renewed = database
             .at(t(6_000))
-            .heartbeat(&[beat("r", "alice", "", 1)])
+            .renew(&[beat("r", "alice", "", 1)])
             .await
             .unwrap();
         assert_eq!(renewed, [Ok(())]);
         let lives = database
             .at(t(6_000 + i64::from(asked)))
-            .heartbeat(&[beat("r", "alice", "", 1)])
+            .renew(&[beat("r", "alice", "", 1)])
             .await
             .unwrap();
         assert_eq!(lives, [Ok(())]);
         let past = database
             .at(t(6_001 + 2 * i64::from(asked)))
-            .heartbeat(&[beat("r", "alice", "", 1)])
+            .renew(&[beat("r", "alice", "", 1)])
             .await
             .unwrap();
         assert_eq!(past, [Err(StaleReason::Expired)]);
@@ -103,10 +102,10 @@ async fn a_join_sees_the_end_of_a_lease_that_a_heartbeat_made_shorter() {
         .await
         .unwrap();
     let shorter = Heartbeat {
-        lease_ms: Some(1_000),
+        lease: Some(lease(1_000)),
         ..beat("r", "alice", "", 1)
     };
-    database.at(t(100)).heartbeat(&[shorter]).await.unwrap();
+    database.at(t(100)).renew(&[shorter]).await.unwrap();
     assert_eq!(next_expiry_at(&database).await, t(1_100));
 
     let joined = database
@@ -136,18 +135,18 @@ async fn a_refused_heartbeat_changes_no_row() {
     };
     let before = everything().await;
     let asks = Heartbeat {
-        lease_ms: Some(1_000),
+        lease: Some(lease(1_000)),
         cursor: Some(None),
         metadata: Some(None),
         ..beat("r", "alice", "", 1)
     };
     let old = Heartbeat {
-        epoch: 7,
+        session: session("r", "alice", "", 7),
         ..asks.clone()
     };
-    let refused = database.at(t(100)).heartbeat(&[old]).await.unwrap();
+    let refused = database.at(t(100)).renew(&[old]).await.unwrap();
     assert_eq!(refused, [Err(StaleReason::UnknownSession)]);
-    let refused = database.at(t(15_001)).heartbeat(&[asks]).await.unwrap();
+    let refused = database.at(t(15_001)).renew(&[asks]).await.unwrap();
     assert_eq!(refused, [Err(StaleReason::Expired)]);
     assert_eq!(everything().await, before);
     database.verify().await;

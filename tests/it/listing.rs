@@ -3,7 +3,7 @@
 use leasehold::domain::UserId;
 use serde_json::{Value, json};
 
-use super::support::{App, Database, join, join_on, leave, t};
+use super::support::{App, Database, join, join_on, session, t};
 
 async fn body(app: &App, path: &str) -> Value {
     let response = app.get(path).await;
@@ -47,7 +47,7 @@ async fn a_list_of_rooms_counts_who_lives_and_skips_rooms_where_nobody_does() {
         let rooms = database.at(t(ms)).list_rooms("", None, 10).await.unwrap();
         rooms
             .into_iter()
-            .map(|room| (room.room_id, room.member_count))
+            .map(|room| (room.room_id.to_string(), room.member_count))
             .collect()
     };
 
@@ -76,7 +76,10 @@ async fn a_prefix_is_taken_literally_and_to_the_last_character() {
             .list_rooms(prefix, None, 10)
             .await
             .unwrap();
-        rooms.into_iter().map(|room| room.room_id).collect()
+        rooms
+            .into_iter()
+            .map(|room| room.room_id.to_string())
+            .collect()
     };
     assert_eq!(found("a%").await, ["a%", "a%\u{10ffff}\u{10ffff}"]);
     assert_eq!(found("a_").await, ["a_"]);
@@ -111,7 +114,7 @@ async fn where_a_person_is_shows_each_room_once_with_the_newest_session() {
             .unwrap();
         found
             .into_iter()
-            .map(|place| (place.room_id, place.epoch))
+            .map(|place| (place.room_id.to_string(), place.epoch))
             .collect()
     };
     assert_eq!(
@@ -200,7 +203,7 @@ async fn every_list_comes_in_pages_that_lose_and_repeat_nothing() {
             if id == "r" {
                 database
                     .store
-                    .leave(&[leave("r", "alice", "", epoch)])
+                    .leave(&[session("r", "alice", "", epoch)])
                     .await
                     .unwrap()[0]
                     .unwrap();
@@ -292,7 +295,7 @@ async fn a_period_finds_the_sessions_that_were_under_way_in_it() {
         let epoch = joined.unwrap()[0].as_ref().unwrap().epoch;
         database
             .at(t(end))
-            .leave(&[leave("r", "alice", "", epoch)])
+            .leave(&[session("r", "alice", "", epoch)])
             .await
             .unwrap()[0]
             .unwrap();

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use leasehold::domain::DeviceId;
-use leasehold::store::Disconnect;
 use serde_json::{Value, json};
 
-use crate::support::{App, Database, Events, Picture, room};
+use crate::support::{App, Database, Events, Picture, session};
 
 /// So rarely that whatever arrives in time was not found by the poll.
 const NO_POLL: &[&str] = &["--poll-ms", "60000", "--sweep-interval-ms", "0"];
@@ -523,12 +521,7 @@ async fn a_lost_transport_shows_at_once() {
     app.join("r", "alice").await;
     let mut events = app.events("r").await;
     events.expect("snapshot").await;
-    let lost = Disconnect {
-        room_id: room("r"),
-        user_id: leasehold::domain::UserId::parse("alice").unwrap(),
-        device_id: DeviceId::unnamed(),
-        epoch: 1,
-    };
+    let lost = session("r", "alice", "", 1);
     assert_eq!(database.store.disconnect(&[lost]).await.unwrap(), [Ok(())]);
     let updated = events.expect("updated").await.data;
     assert_eq!(updated["participant"]["status"], "reconnecting");

@@ -227,6 +227,7 @@ async fn private_cluster(purpose: &str, setting: (&str, &str)) -> Cluster {
     let settings = DatabaseSettings {
         url: cluster.url("postgres").into(),
         connections: 2,
+        held_connections: 2,
         timeout: Duration::from_secs(20),
     };
     Migrations::apply(&settings).await.unwrap();

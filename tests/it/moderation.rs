@@ -1,11 +1,10 @@
 //! Removing people, blocking them, closing rooms: by row, whatever they do meanwhile.
 
-use leasehold::domain::{JoinRefusal, StaleReason, UserId};
-use leasehold::store::Removal;
+use leasehold::domain::{EndReason, JoinRefusal, Removal, StaleReason, UserId};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
 
-use super::support::{App, Database, beat, join, join_on, leave, room, t};
+use super::support::{App, Database, Renew, beat, join, join_on, room, session, t};
 
 fn removal(epoch: Option<i64>, block_ms: Option<i64>) -> Removal {
     Removal {
@@ -44,7 +43,7 @@ async fn a_removal_ends_every_device_and_a_heartbeat_says_removed() {
 
     assert_eq!(ended, Ok(2));
     let beats = [beat("r", "alice", "a", 1), beat("r", "bob", "", 1)];
-    let outcomes = database.at(t(2)).heartbeat(&beats).await.unwrap();
+    let outcomes = database.at(t(2)).renew(&beats).await.unwrap();
     assert_eq!(outcomes, [Err(StaleReason::Removed), Ok(())]);
     database.verify().await;
 }
@@ -71,7 +70,7 @@ async fn the_removal_of_an_old_epoch_changes_nothing_and_blocks_nobody() {
     assert_eq!(
         database
             .at(t(3))
-            .heartbeat(&[beat("r", "alice", "", 2)])
+            .renew(&[beat("r", "alice", "", 2)])
             .await
             .unwrap(),
         [Ok(())]
@@ -221,7 +220,7 @@ async fn a_closed_room_ends_everybody_and_a_later_join_opens_the_next_generation
 
     let outcomes = database
         .at(t(2))
-        .heartbeat(&[beat("r", "bob", "", 1)])
+        .renew(&[beat("r", "bob", "", 1)])
         .await
         .unwrap();
     assert_eq!(outcomes, [Err(StaleReason::RoomClosed)]);
@@ -230,7 +229,7 @@ async fn a_closed_room_ends_everybody_and_a_later_join_opens_the_next_generation
         .lifetimes(&room("r"), None, 10)
         .await
         .unwrap()[0];
-    assert_eq!(life.close_reason.as_deref(), Some("room_closed"));
+    assert_eq!(life.close_reason, Some(EndReason::RoomClosed));
     assert_eq!((life.closed_at, life.peak_members), (Some(t(1)), Some(2)));
     let again = database
         .at(t(3))
@@ -241,7 +240,7 @@ async fn a_closed_room_ends_everybody_and_a_later_join_opens_the_next_generation
     assert_eq!((again.epoch, again.generation), (2, 2));
     let late = database
         .at(t(4))
-        .leave(&[leave("r", "alice", "", 1)])
+        .leave(&[session("r", "alice", "", 1)])
         .await
         .unwrap();
     assert_eq!(
@@ -278,7 +277,7 @@ async fn who_had_expired_before_a_room_was_closed_ends_as_expired() {
         .unwrap();
     let ends: Vec<_> = sessions
         .iter()
-        .map(|s| s.end_reason.as_deref().unwrap())
+        .map(|s| s.end_reason.unwrap().as_str())
         .collect();
     assert_eq!(ends, ["expired", "room_closed"]);
     database.verify().await;

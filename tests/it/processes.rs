@@ -57,6 +57,7 @@ async fn a_postgres_that_is_killed_under_load_loses_nothing_acknowledged() {
     let settings = DatabaseSettings {
         url: cluster.url("postgres").into(),
         connections: 2,
+        held_connections: 2,
         timeout: Duration::from_secs(20),
     };
     Migrations::apply(&settings).await.unwrap();

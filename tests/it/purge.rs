@@ -9,7 +9,7 @@ use sqlx::Connection;
 use tokio_util::sync::CancellationToken;
 
 use super::support::race::{Side, at};
-use super::support::{Database, beat, join, leave, room, t};
+use super::support::{Database, Renew, beat, join, room, session, t};
 
 const DAY: Duration = Duration::from_hours(24);
 const DAY_MS: i64 = 86_400_000;
@@ -24,7 +24,7 @@ async fn visit(database: &Database, room: &str, user: &str, ms: i64) -> (i64, i6
     let joined = joined[0].as_ref().unwrap().clone();
     let left = database
         .at(t(ms + 1))
-        .leave(&[leave(room, user, "", joined.epoch)])
+        .leave(&[session(room, user, "", joined.epoch)])
         .await
         .unwrap();
     assert_eq!(left, [Ok(())]);
@@ -122,7 +122,7 @@ async fn a_session_of_purged_history_is_unknown() {
     purge_all(&database.at(t(2 * DAY_MS))).await;
     let late = database
         .at(t(2 * DAY_MS))
-        .heartbeat(&[beat("r", "alice", "", 1)])
+        .renew(&[beat("r", "alice", "", 1)])
         .await
         .unwrap();
     assert_eq!(late, [Err(StaleReason::UnknownSession)]);
@@ -268,7 +268,7 @@ async fn a_join_in_flight_and_a_purge_do_not_make_an_epoch_go_back() {
     database.verify().await;
     let left = database
         .at(t(2 * DAY_MS))
-        .leave(&[leave("r", "alice", "", 2)])
+        .leave(&[session("r", "alice", "", 2)])
         .await
         .unwrap();
     assert_eq!(left, [Ok(())]);

@@ -1,10 +1,9 @@
 //! The four sequences that this project exists for, in fake time.
 
-use leasehold::domain::StaleReason;
-use leasehold::store::{Heartbeat, Participants};
+use leasehold::domain::{Heartbeat, Participants, StaleReason};
 use serde_json::json;
 
-use super::support::{Database, beat, join, leave, room, t};
+use super::support::{Database, Renew, beat, join, room, session, t};
 
 async fn participants(database: &Database, ms: i64) -> Participants {
     let store = database.at(t(ms));
@@ -42,7 +41,7 @@ async fn a_leave_with_an_older_epoch_changes_nothing() {
 
     let late = database
         .at(t(200))
-        .leave(&[leave("r", "alice", "", 1)])
+        .leave(&[session("r", "alice", "", 1)])
         .await
         .unwrap();
 
@@ -99,7 +98,7 @@ async fn when_one_of_two_expires_the_other_is_unchanged() {
     let cursor = Some(Some(json!({ "line": 10, "column": 4 })));
     let renewed = database
         .at(t(10_000))
-        .heartbeat(&[Heartbeat {
+        .renew(&[Heartbeat {
             cursor,
             ..beat("r", "bob", "", 1)
         }])
@@ -133,7 +132,7 @@ async fn after_its_room_is_gone_a_member_is_stale_and_joins_the_next_generation(
 
     let late = database
         .at(t(15_002))
-        .heartbeat(&[beat("r", "alice", "", 1)])
+        .renew(&[beat("r", "alice", "", 1)])
         .await
         .unwrap();
     assert_eq!(late, [Err(StaleReason::Expired)]);

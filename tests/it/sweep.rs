@@ -1,6 +1,6 @@
 //! The scheduled job: batch by batch, one at a time, held up by nobody.
 
-use leasehold::jobs::{Sweep, Swept};
+use leasehold::jobs::{Sweep, Swept, every};
 use leasehold::telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
 
@@ -128,7 +128,7 @@ async fn the_loop_ends_at_once_when_told_to_stop() {
     let database = with_expired().await;
     let stop = CancellationToken::new();
     let hour = std::time::Duration::from_secs(3_600);
-    let running = tokio::spawn(job(&database, 15_001).repeat(hour, stop.clone()));
+    let running = tokio::spawn(every(hour, stop.clone(), job(&database, 15_001)));
     let patience = std::time::Duration::from_secs(20);
     tokio::time::timeout(patience, async {
         while !rooms(&database).await.is_empty() {

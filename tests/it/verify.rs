@@ -1,6 +1,6 @@
 //! Every kind of violation, made by hand past the constraints: a checker that never complains proves nothing.
 
-use super::support::{Database, join, join_on, leave, t};
+use super::support::{Database, join, join_on, session, t};
 
 /// Room `r` with alice at epoch 2 on one device and 3 on her phone, and bob; room `s` closed once and open again.
 async fn sound() -> Database {
@@ -14,7 +14,7 @@ async fn sound() -> Database {
     ];
     let store = database.at(t(0));
     store.join(&joins, Default::default()).await.unwrap();
-    store.leave(&[leave("s", "carol", "", 1)]).await.unwrap();
+    store.leave(&[session("s", "carol", "", 1)]).await.unwrap();
     store
         .join(&[join("s", "carol")], Default::default())
         .await

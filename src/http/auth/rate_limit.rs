@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use super::super::ApiError;
 use crate::domain::UserId;
+use crate::http::ApiError;
 
 /// After so many requests, clients that have been quiet are forgotten.
 const TIDY_EVERY: u32 = 10_000;
@@ -79,6 +79,7 @@ impl<K: Hash + Eq + Clone> Accounts<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Code;
 
     #[test]
     fn one_client_exhausting_its_burst_does_not_touch_another() {
@@ -93,7 +94,7 @@ mod tests {
         assert!(limit.admit_subject(&alice).is_ok() && limit.admit_subject(&alice).is_ok());
         assert_eq!(
             limit.admit_subject(&alice).unwrap_err().code(),
-            "rate_limited"
+            Code::RateLimited
         );
         assert!(limit.admit_subject(&bob).is_ok());
         assert!(limit.admit_address(None).is_ok());

@@ -1,6 +1,6 @@
 //! Joins of the same person, and of several rooms, in one batch.
 
-use leasehold::store::{IfPresent, Join};
+use leasehold::domain::{IfPresent, Join};
 use serde_json::json;
 
 use super::super::support::{Database, join, join_on, t};
@@ -101,7 +101,7 @@ async fn a_batch_over_expired_empty_and_new_rooms_gives_each_its_generation() {
     let database = Database::new().await;
     let first = [join("expired", "alice"), join("left", "alice")];
     joined(&database.at(t(0)), &first, Default::default()).await;
-    let left = super::super::support::leave("left", "alice", "", 1);
+    let left = super::super::support::session("left", "alice", "", 1);
     database.at(t(100)).leave(&[left]).await.unwrap();
 
     let batch = [

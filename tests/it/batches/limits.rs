@@ -1,6 +1,7 @@
 //! Refusals in a batch: each limit counts those that the batch itself let in before.
 
-use leasehold::store::{IfPresent, Join, JoinLimits, StoreError};
+use leasehold::domain::{IfPresent, Join, JoinLimits};
+use leasehold::store::StoreError;
 
 use super::super::support::{Database, join, join_on, t};
 use super::{joined, members};

@@ -1,10 +1,9 @@
 //! Heartbeats and leaves of the same sessions in one batch.
 
-use leasehold::domain::StaleReason;
-use leasehold::store::Heartbeat;
+use leasehold::domain::{Heartbeat, StaleReason};
 use serde_json::json;
 
-use super::super::support::{Database, beat, join, join_on, leave, t};
+use super::super::support::{Database, Renew, beat, join, join_on, lease, session, t};
 use super::{history, joined, members};
 
 #[tokio::test]
@@ -19,18 +18,18 @@ async fn of_two_heartbeats_of_one_session_the_later_has_the_last_word() {
     let first = Heartbeat {
         cursor: Some(Some(json!(1))),
         metadata: Some(Some(json!("kept"))),
-        lease_ms: Some(2_000),
+        lease: Some(lease(2_000)),
         ..beat("r", "alice", "", 1)
     };
     let second = Heartbeat {
         cursor: Some(Some(json!(2))),
-        lease_ms: Some(30_000),
+        lease: Some(lease(30_000)),
         ..beat("r", "alice", "", 1)
     };
     let third = beat("r", "alice", "", 1);
     let answers = database
         .at(t(100))
-        .heartbeat(&[first, second, third])
+        .renew(&[first, second, third])
         .await
         .unwrap();
     assert_eq!(answers, [Ok(()), Ok(()), Ok(())]);
@@ -58,7 +57,7 @@ async fn every_heartbeat_of_a_batch_is_answered_for_itself() {
         join("s", "carol"),
     ];
     joined(&database.at(t(0)), &joins, Default::default()).await;
-    let left = leave("s", "carol", "", 1);
+    let left = session("s", "carol", "", 1);
     database.at(t(1)).leave(&[left]).await.unwrap();
 
     let batch = [
@@ -71,7 +70,7 @@ async fn every_heartbeat_of_a_batch_is_answered_for_itself() {
         beat("t", "nobody", "", 1),
         beat("r", "alice", "", 2),
     ];
-    let answers = database.at(t(100)).heartbeat(&batch).await.unwrap();
+    let answers = database.at(t(100)).renew(&batch).await.unwrap();
     assert_eq!(
         answers,
         [
@@ -91,7 +90,7 @@ async fn every_heartbeat_of_a_batch_is_answered_for_itself() {
 #[tokio::test]
 async fn a_heartbeat_clears_what_it_sets_to_null_and_keeps_what_it_leaves_out() {
     let database = Database::new().await;
-    let alice = leasehold::store::Join {
+    let alice = leasehold::domain::Join {
         cursor: Some(json!({ "line": 1 })),
         metadata: Some(json!({ "name": "Alice" })),
         ..join("r", "alice")
@@ -101,7 +100,7 @@ async fn a_heartbeat_clears_what_it_sets_to_null_and_keeps_what_it_leaves_out() 
         cursor: Some(None),
         ..beat("r", "alice", "", 1)
     };
-    database.at(t(1)).heartbeat(&[clears]).await.unwrap();
+    database.at(t(1)).renew(&[clears]).await.unwrap();
     let alice = sqlx::query!("select cursor, metadata from leasehold.members")
         .fetch_one(&database.pool)
         .await
@@ -117,11 +116,11 @@ async fn a_leave_asked_for_twice_is_answered_alike_and_recorded_once() {
     let joins = [join("r", "alice"), join("r", "alice"), join("s", "alice")];
     joined(&database.at(t(0)), &joins, Default::default()).await;
     let batch = [
-        leave("r", "alice", "", 1),
-        leave("r", "alice", "", 2),
-        leave("r", "alice", "", 2),
-        leave("s", "alice", "", 1),
-        leave("t", "alice", "", 1),
+        session("r", "alice", "", 1),
+        session("r", "alice", "", 2),
+        session("r", "alice", "", 2),
+        session("s", "alice", "", 1),
+        session("t", "alice", "", 1),
     ];
     let answers = database.at(t(100)).leave(&batch).await.unwrap();
     assert_eq!(
@@ -165,7 +164,7 @@ async fn a_person_is_in_the_room_until_the_last_device_has_left() {
             .await
             .unwrap()
     };
-    let leaves = |device, epoch| [leave("r", "alice", device, epoch)];
+    let leaves = |device, epoch| [session("r", "alice", device, epoch)];
     database.at(t(1)).leave(&leaves("phone", 1)).await.unwrap();
     assert_eq!(count().await, Some(1));
     database.at(t(2)).leave(&leaves("laptop", 2)).await.unwrap();
@@ -192,8 +191,8 @@ async fn both_devices_that_leave_in_one_batch_take_the_person_once() {
     ];
     joined(&database.at(t(0)), &joins, Default::default()).await;
     let batch = [
-        leave("r", "alice", "phone", 1),
-        leave("r", "alice", "laptop", 2),
+        session("r", "alice", "phone", 1),
+        session("r", "alice", "laptop", 2),
     ];
     let answers = database.at(t(1)).leave(&batch).await.unwrap();
     assert_eq!(answers, [Ok(()), Ok(())]);

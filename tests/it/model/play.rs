@@ -1,10 +1,10 @@
 //! One sequence of steps, played to the rules and to Postgres.
 
-use leasehold::domain::StaleReason;
-use leasehold::store::{Heartbeat, IfPresent, JoinLimits, Leave, Participants, Store};
+use leasehold::domain::{Heartbeat, IfPresent, JoinLimits, Participants, SessionKey, StaleReason};
+use leasehold::store::Store;
 use serde_json::json;
 
-use super::super::support::{Database, beat, join_on, leave, room, t};
+use super::super::support::{Database, Renew, beat, join_on, lease, room, session, t};
 use super::rules::Rules;
 use super::state;
 use super::steps::{Beat, Join, Limits, Operation, Step};
@@ -60,7 +60,7 @@ async fn play(
                 .map(|b| (b.clone(), rules.epoch(&b.room, &b.user, &b.device, b.epoch)))
                 .collect();
             let requests: Vec<Heartbeat> = batch.iter().map(|(b, e)| heartbeat(b, *e)).collect();
-            let answers = store.heartbeat(&requests).await.unwrap();
+            let answers = store.renew(&requests).await.unwrap();
             (rules.beat(&batch, now), words(answers, "renewed"))
         }
         Operation::Leave(batch) => {
@@ -68,9 +68,9 @@ async fn play(
                 .iter()
                 .map(|l| (l.clone(), rules.epoch(&l.room, &l.user, &l.device, l.epoch)))
                 .collect();
-            let requests: Vec<Leave> = batch
+            let requests: Vec<SessionKey> = batch
                 .iter()
-                .map(|(l, epoch)| leave(&l.room, &l.user, &l.device, *epoch))
+                .map(|(l, epoch)| session(&l.room, &l.user, &l.device, *epoch))
                 .collect();
             let answers = store.leave(&requests).await.unwrap();
             (rules.leave(&batch, now), words(answers, "left"))
@@ -119,8 +119,8 @@ fn words(answers: Vec<Result<(), StaleReason>>, success: &str) -> Vec<String> {
 async fn joined(store: &Store, batch: &[Join], limits: Limits, now: i64) -> Vec<String> {
     let requests: Vec<_> = batch
         .iter()
-        .map(|j| leasehold::store::Join {
-            lease_ms: j.lease_ms,
+        .map(|j| leasehold::domain::Join {
+            lease: lease(j.lease_ms),
             cursor: j.cursor.map(|n| json!(n)),
             metadata: j.metadata.map(|n| json!(n)),
             if_present: if j.reject {
@@ -152,7 +152,7 @@ async fn joined(store: &Store, batch: &[Join], limits: Limits, now: i64) -> Vec<
 
 fn heartbeat(b: &Beat, epoch: i64) -> Heartbeat {
     Heartbeat {
-        lease_ms: b.lease_ms,
+        lease: b.lease_ms.map(lease),
         cursor: b.cursor.map(|set| set.map(|n| json!(n))),
         metadata: b.metadata.map(|set| set.map(|n| json!(n))),
         ..beat(&b.room, &b.user, &b.device, epoch)

@@ -1,9 +1,9 @@
 //! Where batches over the same rooms and members meet: they wait in one order, so none waits for ever.
 
-use leasehold::store::Join;
+use leasehold::domain::Join;
 
 use super::super::support::race::{Side, at, join_sql, leave_sql, lock_room};
-use super::super::support::{Database, join, join_on, t};
+use super::super::support::{Database, join, join_on, lease, t};
 use super::with_alice;
 
 /// A database in which these are in room `r` at epoch 1.
@@ -169,7 +169,7 @@ async fn a_rejoin_of_members_whose_heartbeats_come_in_another_order_waits_its_tu
 async fn with_one_about_to_expire() -> Database {
     let database = with_members(Database::new().await, &["z"]).await;
     let stays = Join {
-        lease_ms: 60_000,
+        lease: lease(60_000),
         ..join("r", "a")
     };
     let joined = database.at(t(0)).join(&[stays], Default::default()).await;
@@ -250,7 +250,7 @@ async fn closing_a_room_locks_the_room_before_its_members() {
 async fn removing_a_person_locks_all_devices_at_once_in_the_order_of_heartbeats() {
     let database = Database::new().await;
     let stays = Join {
-        lease_ms: 60_000,
+        lease: lease(60_000),
         ..join_on("r", "alice", "a")
     };
     let joins = [join_on("r", "alice", "z"), stays];

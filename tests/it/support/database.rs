@@ -179,6 +179,7 @@ fn settings(name: &str) -> DatabaseSettings {
     DatabaseSettings {
         url: server::url(name).into(),
         connections: 5,
+        held_connections: 2,
         timeout: Duration::from_secs(20),
     }
 }

@@ -25,8 +25,10 @@ pub use service::{Service, command, run, text};
 pub use socket::Socket;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use leasehold::domain::{DeviceId, RoomId, UserId};
-use leasehold::store::{Heartbeat, IfPresent, Join, Leave};
+use leasehold::domain::{
+    DeviceId, Heartbeat, IfPresent, Join, Lease, RoomId, SessionKey, SessionOutcome, UserId,
+};
+use leasehold::store::{Store, StoreError};
 
 /// An instant of fake time, in milliseconds after an arbitrary start.
 pub fn t(ms: i64) -> DateTime<Utc> {
@@ -51,7 +53,7 @@ pub fn join(room_id: &str, user_id: &str) -> Join {
         room_id: room(room_id),
         user_id: UserId::parse(user_id).unwrap(),
         device_id: DeviceId::unnamed(),
-        lease_ms: 15_000,
+        lease: lease(15_000),
         metadata: None,
         cursor: None,
         if_present: IfPresent::Replace,
@@ -65,24 +67,40 @@ pub fn join_on(room_id: &str, user_id: &str, device_id: &str) -> Join {
     }
 }
 
-/// A heartbeat that changes nothing else.
-pub fn beat(room_id: &str, user_id: &str, device_id: &str, epoch: i64) -> Heartbeat {
-    Heartbeat {
+/// A session's key.
+pub fn session(room_id: &str, user_id: &str, device_id: &str, epoch: i64) -> SessionKey {
+    SessionKey {
         room_id: room(room_id),
         user_id: UserId::parse(user_id).unwrap(),
         device_id: device(device_id),
         epoch,
-        lease_ms: None,
-        cursor: None,
-        metadata: None,
     }
 }
 
-pub fn leave(room_id: &str, user_id: &str, device_id: &str, epoch: i64) -> Leave {
-    Leave {
-        room_id: room(room_id),
-        user_id: UserId::parse(user_id).unwrap(),
-        device_id: device(device_id),
-        epoch,
+/// A heartbeat that changes nothing else.
+pub fn beat(room_id: &str, user_id: &str, device_id: &str, epoch: i64) -> Heartbeat {
+    Heartbeat::bare(session(room_id, user_id, device_id, epoch))
+}
+
+/// A lease of this length, renewed three times in it.
+pub fn lease(length_ms: u32) -> Lease {
+    Lease {
+        length_ms,
+        heartbeat_ms: length_ms / 3,
+    }
+}
+
+/// Heartbeats where nobody holds a session.
+pub trait Renew {
+    async fn renew(&self, batch: &[Heartbeat]) -> Result<Vec<SessionOutcome>, StoreError>;
+}
+
+impl Renew for Store {
+    async fn renew(&self, batch: &[Heartbeat]) -> Result<Vec<SessionOutcome>, StoreError> {
+        let outcomes = self.heartbeat(batch).await?;
+        Ok(outcomes
+            .into_iter()
+            .map(|outcome| outcome.expect("another transaction holds a session"))
+            .collect())
     }
 }

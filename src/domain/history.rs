@@ -1,0 +1,63 @@
+//! What was: lifetimes of rooms, and sessions.
+
+use chrono::{DateTime, Utc};
+
+use super::{DeviceId, EndReason, RoomId, UserId};
+
+/// One lifetime of a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Its number.
+    pub generation: i64,
+    /// The instant of the first join.
+    pub opened_at: DateTime<Utc>,
+    /// `None` while a member lives.
+    pub closed_at: Option<DateTime<Utc>>,
+    /// How the last session ended; `None` while a member lives.
+    pub close_reason: Option<EndReason>,
+    /// The most members at a time.
+    pub peak_members: Option<i32>,
+}
+
+/// One epoch's life, over or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastSession {
+    /// The room.
+    pub room_id: RoomId,
+    /// The number of the room's lifetime.
+    pub generation: i64,
+    /// Whose.
+    pub user_id: UserId,
+    /// On which device.
+    pub device_id: DeviceId,
+    /// The number of the join.
+    pub epoch: i64,
+    /// The instant of the join.
+    pub joined_at: DateTime<Utc>,
+    /// `None` while it lives.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// `None` while it lives.
+    pub end_reason: Option<EndReason>,
+    /// The room's version at the join: the place within a lifetime.
+    pub joined_version: i64,
+    /// The place among joins of the same instant.
+    pub joined_event_id: i64,
+}
+
+/// Which of a user's sessions: those that were under way at some instant of `from` to `to`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Period {
+    /// From the oldest where `None`.
+    pub from: Option<DateTime<Utc>>,
+    /// To the newest where `None`.
+    pub to: Option<DateTime<Utc>>,
+}
+
+/// Where a page of a user's sessions continues: the last one that was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JoinPlace {
+    /// The instant of its join.
+    pub joined_at: DateTime<Utc>,
+    /// The place among joins of the same instant.
+    pub event_id: i64,
+}

@@ -1,0 +1,37 @@
+//! What the handlers share.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::presence::Presence;
+use crate::stream::Live;
+use crate::telemetry::Metrics;
+use crate::wake::Wakes;
+use crate::wire::FieldRules;
+
+/// What the handlers share.
+pub struct Api {
+    /// For every question.
+    pub presence: Presence,
+    /// For who wants to hear of changes.
+    pub live: Live,
+    /// For who waits for the feed to grow.
+    pub wakes: Wakes,
+    /// What is counted here.
+    pub metrics: Metrics,
+    /// What the fields of a request may be.
+    pub fields: FieldRules,
+    /// The most items of a batch.
+    pub max_batch_items: usize,
+    /// The largest message of a socket, in bytes.
+    pub max_message_bytes: usize,
+    /// How often a stream without news shows that it lives.
+    pub keep_alive: Duration,
+    /// How often the feed is read where nothing wakes its reader.
+    pub poll: Duration,
+    /// How often the sweep runs; `None` where others run it.
+    pub sweep_interval: Option<Duration>,
+    /// Done when the service stops: what would go on for ever ends.
+    pub stop: CancellationToken,
+}

@@ -1,0 +1,102 @@
+//! From a credential to whoever holds it.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::web::Query;
+use anyhow::Context;
+use secrecy::SecretString;
+
+use super::Access;
+use super::server_keys::ServerKeys;
+use super::token::{TokenSettings, Tokens};
+use crate::access::Caller;
+use crate::http::ApiError;
+
+/// Names the scheme to a caller without a credential.
+const CHALLENGE: &str = "Bearer realm=\"leasehold\"";
+
+/// The same to one whose credential does not hold.
+const CHALLENGE_INVALID: &str = "Bearer realm=\"leasehold\", error=\"invalid_token\"";
+
+/// The parameter that stands in for the header where browsers cannot set one.
+const QUERY_PARAMETER: &str = "access_token";
+
+/// What authentication is configured; none at all means that everybody may do everything.
+#[derive(Debug, Clone, Default)]
+pub struct AuthSettings {
+    /// Each with full access.
+    pub server_keys: Vec<SecretString>,
+    pub tokens: TokenSettings,
+}
+
+/// The credentials that hold.
+pub struct Authentication {
+    server_keys: ServerKeys,
+    tokens: Tokens,
+}
+
+impl Authentication {
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// Names the setting whose key cannot be read.
+    pub fn new(settings: AuthSettings) -> anyhow::Result<Self> {
+        Ok(Self {
+            server_keys: ServerKeys::new(settings.server_keys),
+            tokens: Tokens::new(settings.tokens).context("the keys for client tokens")?,
+        })
+    }
+
+    /// Whether there is any credential to ask for.
+    pub fn is_required(&self) -> bool {
+        !self.server_keys.is_empty() || !self.tokens.is_empty()
+    }
+
+    pub(super) fn authenticate(&self, request: &HttpRequest) -> Result<Access, ApiError> {
+        if !self.is_required() {
+            return Ok(Access::unlimited(Caller::Anyone));
+        }
+        let credential = credential(request)?;
+        if self.server_keys.contains(&credential) {
+            return Ok(Access::unlimited(Caller::Server));
+        }
+        let (grant, expires_at) = self
+            .tokens
+            .verify(&credential)
+            .map_err(|reason| ApiError::unauthorized(reason, CHALLENGE_INVALID))?;
+        Ok(Access::until(Caller::Client(grant), expires_at))
+    }
+}
+
+/// The bearer token of the header, or of the query where the address is one that browsers open as a stream.
+fn credential(request: &HttpRequest) -> Result<String, ApiError> {
+    if let Some(header) = request.headers().get(AUTHORIZATION) {
+        return header
+            .to_str()
+            .ok()
+            .and_then(|text| text.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, token)| token.trim().to_owned())
+            .ok_or_else(|| {
+                ApiError::unauthorized("the header must be Authorization: Bearer", CHALLENGE)
+            });
+    }
+    let is_stream = request
+        .match_pattern()
+        .is_some_and(|path| path.ends_with("/events") || path.ends_with("/socket"));
+    if is_stream {
+        let query = Query::<Vec<(String, String)>>::from_query(request.query_string());
+        if let Ok(pairs) = query
+            && let Some((_, token)) = pairs
+                .into_inner()
+                .into_iter()
+                .find(|(name, _)| name == QUERY_PARAMETER)
+        {
+            return Ok(token);
+        }
+    }
+    Err(ApiError::unauthorized(
+        "a credential is required",
+        CHALLENGE,
+    ))
+}

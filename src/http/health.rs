@@ -1,0 +1,63 @@
+//! For those who run the service: does it live, is it ready.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Api, ApiError};
+use crate::wire::ErrorBody;
+
+/// A sweep may be missed so many times in a row before the service calls itself unready.
+const MISSED_SWEEPS: u32 = 6;
+
+/// How the service is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Health)]
+pub struct HealthAnswer {
+    status: &'static str,
+}
+
+/// Ask whether the process lives
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "operations",
+    responses((status = 200, body = HealthAnswer))
+)]
+pub async fn healthz() -> HttpResponse {
+    HttpResponse::Ok().json(HealthAnswer { status: "ok" })
+}
+
+/// Ask whether the service can answer
+///
+/// The database answers with the schema of this program, and a sweep finished lately.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "operations",
+    responses(
+        (status = 200, body = HealthAnswer),
+        (status = 503, body = ErrorBody, description = "`unavailable`: the sentence says what is missing"),
+    )
+)]
+pub async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
+    let (migrations, readiness) = api.presence.readiness().await?;
+    migrations
+        .require_fit()
+        .map_err(|unfit| ApiError::unavailable(unfit.to_string()))?;
+    if let (Some(interval), Some(readiness)) = (api.sweep_interval, readiness) {
+        let allowed = (interval * MISSED_SWEEPS).max(Duration::from_secs(30));
+        let age = readiness.last_swept_at.map(|at| readiness.as_of - at);
+        if age.is_none_or(|age| age.to_std().is_ok_and(|age| age > allowed)) {
+            return Err(ApiError::unavailable(match age {
+                Some(age) => format!("the last sweep finished {} s ago", age.num_seconds()),
+                None => "no sweep has finished yet".to_owned(),
+            }));
+        }
+    }
+    Ok(HttpResponse::Ok().json(HealthAnswer { status: "ready" }))
+}

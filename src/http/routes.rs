@@ -1,0 +1,144 @@
+//! The route table: every address, and who answers there.
+
+use actix_web::guard;
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{FromRequest, Handler, Responder, Route};
+
+use super::{
+    ApiError, batches, changes, docs, events, health, history, members, metrics, moderation,
+    openapi, rooms, socket, users,
+};
+
+/// Every address of the service. Those whose handler takes no [`Access`](super::Access) are public.
+fn addresses() -> Vec<Address> {
+    vec![
+        // Paths are tried in this order: the busiest come first.
+        at("/rooms/{roomId}/heartbeat", [post(members::heartbeat)]),
+        at("/rooms/{roomId}/cursor", [post(members::move_cursor)]),
+        at("/rooms/{roomId}/participants", [get(rooms::participants)]),
+        at("/rooms", [get(rooms::rooms)]),
+        at(
+            "/rooms/{roomId}",
+            [get(rooms::room), delete(moderation::close)],
+        ),
+        at("/rooms/{roomId}/join", [post(members::join)]),
+        at("/rooms/{roomId}/leave", [post(members::leave)]),
+        at("/rooms/{roomId}/disconnect", [post(members::disconnect)]),
+        at(
+            "/rooms/{roomId}/participants/{userId}",
+            [delete(moderation::remove)],
+        ),
+        at("/rooms/{roomId}/generations", [get(history::generations)]),
+        at(
+            "/rooms/{roomId}/generations/{generation}/sessions",
+            [get(history::generation_sessions)],
+        ),
+        at("/users/{userId}/rooms", [get(users::user_rooms)]),
+        at("/users/{userId}/sessions", [get(users::user_sessions)]),
+        at("/heartbeats", [post(batches::heartbeats)]),
+        at("/leaves", [post(batches::leaves)]),
+        at("/rooms/{roomId}/events", [get(events::events)]),
+        at("/rooms/{roomId}/socket", [get(socket::socket)]),
+        at("/changes", [get(changes::changes)]),
+        at("/healthz", [get(health::healthz)]),
+        at("/readyz", [get(health::readyz)]),
+        at("/metrics", [get(metrics::metrics)]),
+        at("/openapi.json", [get(openapi::openapi)]),
+        at("/docs", [get(docs::docs)]),
+        at("/docs/{file:.*}", [get(docs::docs_file)]),
+    ]
+}
+
+/// Registers every address.
+pub fn routes(config: &mut ServiceConfig) {
+    for address in addresses() {
+        let allow = address.allow();
+        let mut resource = web::resource(address.path);
+        for answer in address.answers {
+            resource = resource.route(answer.route);
+        }
+        config.service(resource.default_service(web::to(move || {
+            let error = ApiError::method_not_allowed(&allow);
+            async move { Err::<&'static str, _>(error) }
+        })));
+    }
+    config.default_service(web::to(unknown_route));
+}
+
+/// The method and path of every address, for what must not miss one.
+pub fn table() -> Vec<(&'static str, &'static str)> {
+    addresses()
+        .iter()
+        .flat_map(|address| {
+            let answers = address.answers.iter();
+            answers.map(|answer| (answer.methods[0], address.path))
+        })
+        .collect()
+}
+
+async fn unknown_route() -> Result<&'static str, ApiError> {
+    Err(ApiError::unknown_route())
+}
+
+/// A path and what it answers.
+struct Address {
+    path: &'static str,
+    answers: Vec<Answer>,
+}
+
+impl Address {
+    fn allow(&self) -> String {
+        let methods = self.answers.iter().flat_map(|answer| answer.methods);
+        methods.copied().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The methods that one handler answers.
+struct Answer {
+    methods: &'static [&'static str],
+    route: Route,
+}
+
+fn at(path: &'static str, answers: impl Into<Vec<Answer>>) -> Address {
+    Address {
+        path,
+        answers: answers.into(),
+    }
+}
+
+fn get<F, Args>(handler: F) -> Answer
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    let guard = guard::Any(guard::Get()).or(guard::Head());
+    Answer {
+        methods: &["GET", "HEAD"],
+        route: web::route().guard(guard).to(handler),
+    }
+}
+
+fn post<F, Args>(handler: F) -> Answer
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    Answer {
+        methods: &["POST"],
+        route: web::post().to(handler),
+    }
+}
+
+fn delete<F, Args>(handler: F) -> Answer
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    Answer {
+        methods: &["DELETE"],
+        route: web::delete().to(handler),
+    }
+}

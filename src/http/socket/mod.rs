@@ -1,0 +1,12 @@
+//! The same events over a WebSocket, and inwards what a member does.
+//!
+//! A message in: `{"type": "join" | "heartbeat" | "cursor" | "leave", "requestId": …}`
+//! with the fields of the HTTP body. Its answer: `{"type": "answer", "requestId": …,
+//! "status": …, "body": …}` with the status and body of the HTTP answer. They
+//! are answered one after the other.
+
+mod connection;
+mod handshake;
+mod request;
+
+pub use handshake::{__path_socket, socket};

@@ -1,0 +1,114 @@
+//! Questions about the past, and those of who runs the service.
+
+use super::Presence;
+use crate::coalesce::NoAnswer;
+use crate::domain::{
+    Census, ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness, RoomId,
+    UserId,
+};
+use crate::store::Migrations;
+
+impl Presence {
+    /// Lists the lifetimes of a room, newest first, those before the generation `before`.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn lifetimes(
+        &self,
+        room_id: RoomId,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Lifetime>, NoAnswer> {
+        self.alone(None, move |store| {
+            let room_id = room_id.clone();
+            async move { store.lifetimes(&room_id, before, limit).await }
+        })
+        .await
+    }
+
+    /// Lists the sessions of one lifetime in order of their joins, those after the version `after`.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn generation_sessions(
+        &self,
+        room_id: RoomId,
+        generation: i64,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<PastSession>, NoAnswer> {
+        self.alone(None, move |store| {
+            let room_id = room_id.clone();
+            async move {
+                store
+                    .generation_sessions(&room_id, generation, after, limit)
+                    .await
+            }
+        })
+        .await
+    }
+
+    /// Lists a user's sessions in every room, the newest join first, those before `before`.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn user_sessions(
+        &self,
+        user_id: UserId,
+        period: Period,
+        before: Option<JoinPlace>,
+        limit: usize,
+    ) -> Result<Vec<PastSession>, NoAnswer> {
+        self.alone(None, move |store| {
+            let user_id = user_id.clone();
+            async move { store.user_sessions(&user_id, period, before, limit).await }
+        })
+        .await
+    }
+
+    /// Reads a page of the feed.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn changes(&self, after: Position, limit: i32) -> Result<ChangesOutcome, NoAnswer> {
+        self.alone(None, move |store| async move {
+            store.changes(after, limit).await
+        })
+        .await
+    }
+
+    /// Says where the feed ends now.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn latest_change(&self) -> Result<Position, NoAnswer> {
+        self.alone(None, |store| async move { store.latest_change().await })
+            .await
+    }
+
+    /// Counts what lives; scans the members.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn census(&self) -> Result<Census, NoAnswer> {
+        self.alone(None, |store| async move { store.census().await })
+            .await
+    }
+
+    /// Says when the sweep last finished, and how the schema compares with this program's.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn readiness(&self) -> Result<(Migrations, Option<Readiness>), NoAnswer> {
+        self.alone(None, |store| async move {
+            let migrations = store.migrations().await?;
+            // Of another schema nothing more can be asked.
+            let readiness = match migrations.require_fit() {
+                Ok(()) => Some(store.readiness().await?),
+                Err(_) => None,
+            };
+            Ok((migrations, readiness))
+        })
+        .await
+    }
+}

@@ -1,0 +1,144 @@
+//! Questions about the present: being in a room, seeing who is there, ending sessions.
+
+use std::sync::Arc;
+
+use super::{ListedJoin, Presence};
+use crate::coalesce::NoAnswer;
+use crate::domain::{
+    Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Participants, Removal,
+    RemovalOutcome, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId, Whereabouts,
+};
+use crate::store::Row;
+
+impl Presence {
+    /// Joins a room.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn join(&self, join: Join) -> Result<JoinOutcome, NoAnswer> {
+        self.joins.ask(join).await
+    }
+
+    /// Joins a room, and reads it as the join left it.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn join_and_list(
+        &self,
+        join: Join,
+    ) -> Result<Result<ListedJoin, JoinRefusal>, NoAnswer> {
+        self.listed_joins.ask(join).await
+    }
+
+    /// Renews a lease, and changes what the heartbeat says beside it.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<SessionOutcome, NoAnswer> {
+        // A new length of the lease changes the room's row as well, which others may hold longer.
+        match heartbeat.lease {
+            Some(_) => self.resizes.ask(heartbeat).await,
+            None => self.heartbeats.ask(heartbeat).await,
+        }
+    }
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn leave(&self, session: SessionKey) -> Result<SessionOutcome, NoAnswer> {
+        self.leaves.ask(session).await
+    }
+
+    /// Marks a session whose transport was lost.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn disconnect(&self, session: SessionKey) -> Result<SessionOutcome, NoAnswer> {
+        self.disconnects.ask(session).await
+    }
+
+    /// Reads who is in a room; those who ask for the same one share a read that began after they asked.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn participants(&self, room_id: RoomId) -> Result<Arc<Participants>, NoAnswer> {
+        self.lists.ask(room_id).await
+    }
+
+    /// Looks up how those who are gone left.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn departures(&self, query: DeparturesQuery) -> Result<Departures, NoAnswer> {
+        self.departures.ask(query).await
+    }
+
+    /// Ends a member's sessions, whatever their devices do meanwhile.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn remove(&self, removal: Removal) -> Result<RemovalOutcome, NoAnswer> {
+        let (row, wakes) = (Row::Room(removal.room_id.clone()), self.wakes.clone());
+        self.alone(Some(row), move |store| {
+            let (removal, wakes) = (removal.clone(), wakes.clone());
+            async move {
+                let outcome = store.remove(&removal).await?;
+                wakes.grown(std::iter::once(&removal.room_id));
+                Ok(outcome)
+            }
+        })
+        .await
+    }
+
+    /// Ends every session of a room; says how many there were.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn close_room(&self, room_id: RoomId) -> Result<i32, NoAnswer> {
+        let (row, wakes) = (Row::Room(room_id.clone()), self.wakes.clone());
+        self.alone(Some(row), move |store| {
+            let (room_id, wakes) = (room_id.clone(), wakes.clone());
+            async move {
+                let ended = store.close_room(&room_id).await?;
+                wakes.grown(std::iter::once(&room_id));
+                Ok(ended)
+            }
+        })
+        .await
+    }
+
+    /// Lists the rooms with a live member that start with `prefix` and come after `after`.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn rooms(
+        &self,
+        prefix: String,
+        after: Option<RoomId>,
+        limit: usize,
+    ) -> Result<Vec<RoomSummary>, NoAnswer> {
+        self.alone(None, move |store| {
+            let (prefix, after) = (prefix.clone(), after.clone());
+            async move { store.list_rooms(&prefix, after.as_ref(), limit).await }
+        })
+        .await
+    }
+
+    /// Lists the rooms that a user is in, those after `after`.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn user_rooms(
+        &self,
+        user_id: UserId,
+        after: Option<RoomId>,
+        limit: usize,
+    ) -> Result<Vec<Whereabouts>, NoAnswer> {
+        self.alone(None, move |store| {
+            let (user_id, after) = (user_id.clone(), after.clone());
+            async move { store.user_rooms(&user_id, after.as_ref(), limit).await }
+        })
+        .await
+    }
+}

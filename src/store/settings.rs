@@ -1,0 +1,104 @@
+//! Where the database is: how many connections there may be, how each is set up, and how long anything may wait for it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::postgres::PgConnectOptions;
+
+use super::StoreError;
+use super::pool::Connections;
+
+/// The longest that a call waits for a connection, however long its statement may run.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// A batch waits no longer for a lock, as everybody in it waits along: those who need the row then
+/// wait for it in a place of their own.
+const LOCK_WAIT: Duration = Duration::from_millis(50);
+
+/// Who waits for a held row waits so long before others have their turn.
+const LOCK_TURN: Duration = Duration::from_secs(1);
+
+/// Postgres ends a statement at the time-out and says so; after this much longer nobody does.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Where the database is and how it may be used.
+#[derive(Clone)]
+pub struct DatabaseSettings {
+    /// `postgres://…`; holds a password, so it is neither logged nor shown.
+    pub url: SecretString,
+    /// Connections for joins, leaves, lists and jobs, and as many again for heartbeats at most.
+    pub connections: u32,
+    /// Connections beside them that wait for rows which other transactions hold, one a row.
+    pub held_connections: u32,
+    /// The longest a statement may run, and a request wait for a connection.
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for DatabaseSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatabaseSettings")
+            .field("connections", &self.connections)
+            .field("held_connections", &self.held_connections)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DatabaseSettings {
+    /// How to connect, without the settings of any one pool.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] where the address cannot be read.
+    pub(super) fn connect_options(&self) -> Result<PgConnectOptions, StoreError> {
+        let url = self.url.expose_secret();
+        // Sqlx would read any scheme.
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(StoreError::BadUrl);
+        }
+        let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::BadUrl)?;
+        Ok(options.application_name("leasehold"))
+    }
+
+    /// For what must survive a crash of Postgres.
+    pub(super) fn durable(&self) -> Result<Connections, StoreError> {
+        self.pool(self.connections, "on", LOCK_WAIT)
+    }
+
+    /// For heartbeats.
+    pub(super) fn relaxed(&self) -> Result<Connections, StoreError> {
+        self.pool(self.connections, "off", LOCK_WAIT)
+    }
+
+    /// For waiting until a row is free.
+    pub(super) fn waiting(&self) -> Result<Connections, StoreError> {
+        self.pool(self.held_connections, "off", LOCK_TURN)
+    }
+
+    fn pool(
+        &self,
+        connections: u32,
+        synchronous_commit: &str,
+        lock_timeout: Duration,
+    ) -> Result<Connections, StoreError> {
+        let timeout_ms = self.timeout.as_millis().to_string();
+        let lock_timeout_ms = lock_timeout.as_millis().to_string();
+        let options = self.connect_options()?.options([
+            ("synchronous_commit", synchronous_commit),
+            ("statement_timeout", &timeout_ms),
+            ("lock_timeout", &lock_timeout_ms),
+            ("idle_in_transaction_session_timeout", &timeout_ms),
+            // Every access is by key, but a plan made while the tables were empty, and kept, would scan them.
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("jit", "off"),
+        ]);
+        Ok(Connections::new(
+            options,
+            connections,
+            self.timeout.min(LONGEST_WAIT),
+            self.timeout + GRACE,
+        ))
+    }
+}

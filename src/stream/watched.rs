@@ -1,0 +1,104 @@
+//! The rooms that have subscribers, and who sits where: what the watchers share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::Batch;
+use crate::domain::RoomId;
+use crate::presence::Presence;
+use crate::telemetry::Metrics;
+use crate::wake::{Bell, Wakes};
+
+/// How subscriptions are served.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveSettings {
+    /// How long a change can stay unseen where nothing wakes the watcher.
+    pub poll: Duration,
+    /// Subscriptions of this instance.
+    pub max_subscribers: usize,
+    /// Subscriptions of one room on this instance.
+    pub max_subscribers_per_room: usize,
+}
+
+/// What the watchers share.
+pub(super) struct Watched {
+    pub(super) presence: Presence,
+    pub(super) settings: LiveSettings,
+    pub(super) metrics: Metrics,
+    pub(super) wakes: Wakes,
+    /// Seats are only taken under this lock, so that the limits hold.
+    pub(super) rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
+    pub(super) seats: AtomicUsize,
+}
+
+/// A watched room.
+pub(super) struct Room {
+    pub(super) id: RoomId,
+    pub(super) bell: Arc<Bell>,
+    /// Subscribers that wait for their first snapshot.
+    pub(super) arriving: Mutex<Vec<Subscriber>>,
+    pub(super) seats: AtomicUsize,
+}
+
+/// The watcher's end of a subscription.
+pub(super) struct Subscriber {
+    pub(super) batches: mpsc::Sender<Arc<Batch>>,
+    /// It was too slow: nothing more until it has read what it has, then a snapshot.
+    pub(super) is_behind: bool,
+}
+
+impl Subscriber {
+    /// It has read everything that was sent.
+    pub(super) fn has_caught_up(&self) -> bool {
+        self.batches.capacity() == self.batches.max_capacity()
+    }
+}
+
+/// A place among the subscribers of a room, given back when dropped.
+pub(super) struct Seat {
+    room: Arc<Room>,
+    watched: Arc<Watched>,
+}
+
+impl Seat {
+    /// Taken under the lock of [`Watched::rooms`].
+    pub(super) fn take(room: Arc<Room>, watched: Arc<Watched>) -> Self {
+        room.seats.fetch_add(1, Ordering::Relaxed);
+        watched.seats.fetch_add(1, Ordering::Relaxed);
+        watched.metrics.subscriber_came();
+        Self { room, watched }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.room.seats.fetch_sub(1, Ordering::Relaxed);
+        self.watched.seats.fetch_sub(1, Ordering::Relaxed);
+        self.watched.metrics.subscriber_gone();
+        // The watcher of a room without subscribers ends.
+        self.room.bell.nudge();
+    }
+}
+
+impl Watched {
+    /// Stops watching, unless somebody subscribed meanwhile.
+    pub(super) fn retire(&self, room: &Room) -> bool {
+        let mut rooms = lock(&self.rooms);
+        if !lock(&room.arriving).is_empty() {
+            return false;
+        }
+        rooms.remove(&room.id);
+        self.wakes.unwatch(&room.id);
+        self.metrics.watched_rooms(rooms.len());
+        true
+    }
+}
+
+/// A panic while holding one of these locks leaves a collection that is still one.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

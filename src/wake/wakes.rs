@@ -1,0 +1,207 @@
+//! Wakes within this instance.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+
+use crate::domain::RoomId;
+
+/// Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub struct Wakes(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    watched: Mutex<HashMap<RoomId, Arc<Bell>>>,
+    unhinted: Mutex<HashSet<RoomId>>,
+    hints_wanted: AtomicBool,
+    hint_due: Notify,
+    feed: watch::Sender<()>,
+}
+
+/// Rung for one watched room.
+#[derive(Default)]
+pub struct Bell {
+    rung: AtomicBool,
+    woken: Notify,
+    /// Whether a bare sign of life can change what the room looks like: somebody in it seems lost.
+    someone_lost: AtomicBool,
+}
+
+impl Bell {
+    /// Wakes the watcher so that it reads the room.
+    pub fn ring(&self) {
+        self.rung.store(true, Ordering::Release);
+        self.woken.notify_one();
+    }
+
+    /// Wakes the watcher for something other than a change of the room.
+    pub fn nudge(&self) {
+        self.woken.notify_one();
+    }
+
+    /// Waits for either; a wake that came before is not lost.
+    pub async fn woken(&self) {
+        self.woken.notified().await;
+    }
+
+    /// Whether it was rung since this was last asked.
+    pub fn take(&self) -> bool {
+        self.rung.swap(false, Ordering::AcqRel)
+    }
+
+    /// Says whether renewals alone are to ring.
+    pub fn listen_for_renewals(&self, someone_lost: bool) {
+        self.someone_lost.store(someone_lost, Ordering::Release);
+    }
+}
+
+/// A panic while holding one of these locks leaves a map that is still a map.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Wakes {
+    /// After a commit of this instance: sessions began or ended in these rooms, and the history grew.
+    pub fn grown<'a>(&self, rooms: impl Iterator<Item = &'a RoomId> + Clone) {
+        if rooms.clone().next().is_some() {
+            self.changed(rooms);
+            self.0.feed.send_replace(());
+        }
+    }
+
+    /// After a commit of this instance: how members of these rooms look has changed.
+    pub fn changed<'a>(&self, rooms: impl Iterator<Item = &'a RoomId> + Clone) {
+        if rooms.clone().next().is_none() {
+            return;
+        }
+        self.ring(rooms.clone());
+        if self.0.hints_wanted.load(Ordering::Relaxed) {
+            let mut unhinted = lock(&self.0.unhinted);
+            for room in rooms {
+                if !unhinted.contains(room) {
+                    unhinted.insert(room.clone());
+                }
+            }
+            drop(unhinted);
+            self.0.hint_due.notify_one();
+        }
+    }
+
+    /// After a commit of this instance: members were heard of, and nothing else.
+    pub fn renewed<'a>(&self, rooms: impl Iterator<Item = &'a RoomId>) {
+        let watched = lock(&self.0.watched);
+        if watched.is_empty() {
+            return;
+        }
+        for room in rooms {
+            if let Some(bell) = watched.get(room)
+                && bell.someone_lost.load(Ordering::Acquire)
+            {
+                bell.ring();
+            }
+        }
+    }
+
+    /// Another instance says that these rooms changed.
+    pub fn hinted<'a>(&self, rooms: impl Iterator<Item = &'a RoomId>) {
+        self.ring(rooms);
+        self.0.feed.send_replace(());
+    }
+
+    /// Hints may have been missed: everything is to be read again.
+    pub fn missed(&self) {
+        for bell in lock(&self.0.watched).values() {
+            bell.ring();
+        }
+        self.0.feed.send_replace(());
+    }
+
+    fn ring<'a>(&self, rooms: impl Iterator<Item = &'a RoomId>) {
+        let watched = lock(&self.0.watched);
+        if watched.is_empty() {
+            return;
+        }
+        for room in rooms {
+            if let Some(bell) = watched.get(room) {
+                bell.ring();
+            }
+        }
+    }
+
+    /// From now on this room's changes ring; each room is watched by one watcher at most.
+    pub fn watch(&self, room: &RoomId) -> Arc<Bell> {
+        match lock(&self.0.watched).entry(room.clone()) {
+            Entry::Occupied(there) => Arc::clone(there.get()),
+            Entry::Vacant(free) => Arc::clone(free.insert(Arc::default())),
+        }
+    }
+
+    /// The opposite of [`Wakes::watch`].
+    pub fn unwatch(&self, room: &RoomId) {
+        lock(&self.0.watched).remove(room);
+    }
+
+    /// From now on changes are gathered for [`Wakes::hints`].
+    pub fn gather_hints(&self) {
+        self.0.hints_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until rooms changed on this instance, and takes all that did.
+    pub async fn hints(&self) -> HashSet<RoomId> {
+        loop {
+            let rooms = std::mem::take(&mut *lock(&self.0.unhinted));
+            if !rooms.is_empty() {
+                return rooms;
+            }
+            self.0.hint_due.notified().await;
+        }
+    }
+
+    /// Changes whenever the history may have grown.
+    pub fn feed(&self) -> watch::Receiver<()> {
+        self.0.feed.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(id: &str) -> RoomId {
+        RoomId::parse(id).unwrap()
+    }
+
+    #[test]
+    fn a_change_rings_the_room_that_changed_and_no_other() {
+        let wakes = Wakes::default();
+        let (a, b) = (wakes.watch(&room("a")), wakes.watch(&room("b")));
+        wakes.changed([room("a")].iter());
+        assert!(a.take());
+        assert!(!a.take(), "once");
+        assert!(!b.take());
+    }
+
+    #[test]
+    fn a_renewal_rings_only_where_somebody_seems_lost() {
+        let wakes = Wakes::default();
+        let bell = wakes.watch(&room("a"));
+        wakes.renewed([room("a")].iter());
+        assert!(!bell.take());
+        bell.listen_for_renewals(true);
+        wakes.renewed([room("a")].iter());
+        assert!(bell.take());
+    }
+
+    #[tokio::test]
+    async fn hints_are_gathered_once_per_room() {
+        let wakes = Wakes::default();
+        wakes.gather_hints();
+        wakes.changed([room("a"), room("b"), room("a")].iter());
+        wakes.changed([room("a")].iter());
+        assert_eq!(wakes.hints().await, HashSet::from([room("a"), room("b")]));
+    }
+}

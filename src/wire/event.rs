@@ -1,0 +1,160 @@
+//! How events look, as server-sent events and as messages of a socket.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::participants::{ParticipantAnswer, ParticipantsAnswer};
+use crate::domain::{EndReason, Event, Participants, RoomId};
+
+/// What an event carries; which of them, its name says.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = Event)]
+pub enum EventBody<'a> {
+    /// `snapshot`
+    Snapshot(ParticipantsAnswer<'a>),
+    /// `joined`, `updated`
+    Present(PresentBody<'a>),
+    /// `left`
+    Left(LeftBody<'a>),
+    /// `room_closed`
+    RoomClosed(RoomClosedBody<'a>),
+}
+
+/// `joined` and `updated`: a member as they are now.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PresentEvent)]
+pub struct PresentBody<'a> {
+    room_id: &'a str,
+    generation: Option<i64>,
+    version: Option<i64>,
+    as_of_ms: i64,
+    participant: ParticipantAnswer<'a>,
+}
+
+/// `left`: a member is gone, with the last of their sessions.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = LeftEvent)]
+pub struct LeftBody<'a> {
+    room_id: &'a str,
+    generation: i64,
+    version: i64,
+    as_of_ms: i64,
+    user_id: &'a str,
+    epoch: i64,
+    /// Null where the history is purged.
+    reason: Option<&'static str>,
+}
+
+/// `room_closed`: this lifetime of the room is over.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RoomClosedEvent)]
+pub struct RoomClosedBody<'a> {
+    room_id: &'a str,
+    generation: i64,
+    version: i64,
+    as_of_ms: i64,
+    /// Null where the history is purged.
+    reason: Option<&'static str>,
+}
+
+/// An event on a socket.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventMessage<'a> {
+    /// `snapshot`, `joined`, `updated`, `left` or `room_closed`.
+    r#type: &'static str,
+    /// Stands for the whole picture after the batch that the event belongs to.
+    id: &'a str,
+    #[serde(flatten)]
+    body: EventBody<'a>,
+}
+
+fn name(event: &Event) -> &'static str {
+    match event {
+        Event::Snapshot => "snapshot",
+        Event::Joined(_) => "joined",
+        Event::Updated(_) => "updated",
+        Event::Left { .. } => "left",
+        Event::RoomClosed { .. } => "room_closed",
+    }
+}
+
+fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) -> EventBody<'a> {
+    let as_of_ms = picture.as_of.timestamp_millis();
+    match event {
+        Event::Snapshot => EventBody::Snapshot(ParticipantsAnswer::whole(room_id, picture)),
+        Event::Joined(place) | Event::Updated(place) => EventBody::Present(PresentBody {
+            room_id: room_id.as_str(),
+            generation: picture.room.map(|room| room.generation),
+            version: picture.room.map(|room| room.version),
+            as_of_ms,
+            participant: ParticipantAnswer::new(&picture.participants[*place]),
+        }),
+        Event::Left {
+            generation,
+            version,
+            user_id,
+            epoch,
+            reason,
+        } => EventBody::Left(LeftBody {
+            room_id: room_id.as_str(),
+            generation: *generation,
+            version: *version,
+            as_of_ms,
+            user_id: user_id.as_str(),
+            epoch: *epoch,
+            reason: reason.map(EndReason::as_str),
+        }),
+        Event::RoomClosed {
+            generation,
+            version,
+            reason,
+        } => EventBody::RoomClosed(RoomClosedBody {
+            room_id: room_id.as_str(),
+            generation: *generation,
+            version: *version,
+            as_of_ms,
+            reason: reason.map(EndReason::as_str),
+        }),
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts, numbers and JSON that was JSON before")
+}
+
+/// A batch of events as server-sent events. Only the last one has the id: a reader that
+/// lost the connection before it has not seen all of the batch.
+pub fn sse(room_id: &RoomId, picture: &Participants, events: &[Event], id: &str) -> String {
+    let mut text = String::new();
+    for (nth, event) in events.iter().enumerate() {
+        let data = json(&body(room_id, picture, event));
+        let id = match nth + 1 == events.len() {
+            true => format!("id: {id}\n"),
+            false => String::new(),
+        };
+        write!(text, "event: {}\n{id}data: {data}\n\n", name(event))
+            .expect("writing to a String does not fail");
+    }
+    text
+}
+
+/// A batch of events as one JSON text each, with the event's name in `type`.
+pub fn messages(
+    room_id: &RoomId,
+    picture: &Participants,
+    events: &[Event],
+    id: &str,
+) -> Vec<String> {
+    let message = |event| EventMessage {
+        r#type: name(event),
+        id,
+        body: body(room_id, picture, event),
+    };
+    events.iter().map(|event| json(&message(event))).collect()
+}

@@ -1,0 +1,104 @@
+//! What was: the lifetimes of a room, and sessions.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::{EndReason, Lifetime, PastSession, RoomId};
+
+/// The lives of a room.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GenerationsAnswer<'a> {
+    room_id: &'a str,
+    /// Newest first.
+    generations: Vec<GenerationAnswer>,
+    next: Option<String>,
+}
+
+impl<'a> GenerationsAnswer<'a> {
+    /// A page, with the page token of the next.
+    pub fn new(room_id: &'a RoomId, lifetimes: &[Lifetime], next: Option<String>) -> Self {
+        Self {
+            room_id: room_id.as_str(),
+            generations: lifetimes.iter().map(GenerationAnswer::new).collect(),
+            next,
+        }
+    }
+}
+
+/// One life of a room.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Generation)]
+struct GenerationAnswer {
+    generation: i64,
+    opened_at_ms: i64,
+    /// Null while a member lives.
+    closed_at_ms: Option<i64>,
+    /// How the last member ended: `left`, `expired`, `removed` or `room_closed`.
+    close_reason: Option<&'static str>,
+    /// The most persons at a time.
+    peak_members: Option<i32>,
+}
+
+impl GenerationAnswer {
+    fn new(lifetime: &Lifetime) -> Self {
+        Self {
+            generation: lifetime.generation,
+            opened_at_ms: lifetime.opened_at.timestamp_millis(),
+            closed_at_ms: lifetime.closed_at.map(|at| at.timestamp_millis()),
+            close_reason: lifetime.close_reason.map(EndReason::as_str),
+            peak_members: lifetime.peak_members,
+        }
+    }
+}
+
+/// Sessions that were, or still are.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionsAnswer<'a> {
+    sessions: Vec<PastSessionAnswer<'a>>,
+    next: Option<String>,
+}
+
+impl<'a> SessionsAnswer<'a> {
+    /// A page, with the page token of the next.
+    pub fn new(sessions: &'a [PastSession], next: Option<String>) -> Self {
+        Self {
+            sessions: sessions.iter().map(PastSessionAnswer::new).collect(),
+            next,
+        }
+    }
+}
+
+/// One epoch's life.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PastSession)]
+struct PastSessionAnswer<'a> {
+    room_id: &'a str,
+    generation: i64,
+    user_id: &'a str,
+    /// Null for the unnamed device.
+    device_id: Option<&'a str>,
+    epoch: i64,
+    joined_at_ms: i64,
+    /// Null while it lives.
+    ended_at_ms: Option<i64>,
+    /// `left`, `expired`, `superseded`, `removed` or `room_closed`.
+    end_reason: Option<&'static str>,
+}
+
+impl<'a> PastSessionAnswer<'a> {
+    fn new(session: &'a PastSession) -> Self {
+        Self {
+            room_id: session.room_id.as_str(),
+            generation: session.generation,
+            user_id: session.user_id.as_str(),
+            device_id: session.device_id.name(),
+            epoch: session.epoch,
+            joined_at_ms: session.joined_at.timestamp_millis(),
+            ended_at_ms: session.ended_at.map(|at| at.timestamp_millis()),
+            end_reason: session.end_reason.map(EndReason::as_str),
+        }
+    }
+}

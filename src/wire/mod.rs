@@ -1,0 +1,26 @@
+//! The JSON of the HTTP contract, both ways, with its schemas. Pure; no I/O.
+
+mod batch;
+mod changes;
+mod code;
+mod error;
+mod event;
+mod fields;
+mod history;
+mod join;
+mod participants;
+mod rooms;
+mod session;
+pub mod socket;
+
+pub use batch::{BatchAnswer, HeartbeatsBody, ItemAnswer, LeavesBody, read_heartbeat, read_leave};
+pub use changes::ChangesAnswer;
+pub use code::Code;
+pub use error::{ErrorBody, InvalidRequest};
+pub use event::{EventBody, EventMessage, messages, sse};
+pub use fields::{FieldRules, parse};
+pub use history::{GenerationsAnswer, SessionsAnswer};
+pub use join::{JoinAnswer, JoinBody};
+pub use participants::ParticipantsAnswer;
+pub use rooms::{RoomAnswer, RoomsAnswer, UserRoomsAnswer};
+pub use session::{CursorBody, HeartbeatBody, SessionBody};

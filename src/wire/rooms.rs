@@ -1,0 +1,110 @@
+//! Rooms and their figures, and in which of them a user is.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::{Participants, RoomHead, RoomId, RoomSummary, UserId, Whereabouts};
+
+/// A room's figures.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Room)]
+pub struct RoomAnswer<'a> {
+    room_id: &'a str,
+    generation: i64,
+    opened_at_ms: i64,
+    /// Live persons.
+    member_count: usize,
+    version: i64,
+}
+
+impl<'a> RoomAnswer<'a> {
+    /// Of a room that exists.
+    pub fn new(room_id: &'a RoomId, head: RoomHead, found: &Participants) -> Self {
+        Self {
+            room_id: room_id.as_str(),
+            generation: head.generation,
+            opened_at_ms: head.opened_at.timestamp_millis(),
+            member_count: found.participants.len(),
+            version: head.version,
+        }
+    }
+
+    fn of_list(room: &'a RoomSummary) -> Self {
+        Self {
+            room_id: room.room_id.as_str(),
+            generation: room.generation,
+            opened_at_ms: room.opened_at.timestamp_millis(),
+            // A count is not negative.
+            member_count: usize::try_from(room.member_count).unwrap_or(0),
+            version: room.version,
+        }
+    }
+}
+
+/// Rooms with a live member, in order of id.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RoomsAnswer<'a> {
+    rooms: Vec<RoomAnswer<'a>>,
+    next: Option<String>,
+}
+
+impl<'a> RoomsAnswer<'a> {
+    /// A page, with the page token of the next.
+    pub fn new(rooms: &'a [RoomSummary], next: Option<String>) -> Self {
+        Self {
+            rooms: rooms.iter().map(RoomAnswer::of_list).collect(),
+            next,
+        }
+    }
+}
+
+/// Where a person is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UserRoomsAnswer<'a> {
+    user_id: &'a str,
+    /// In order of the room's id.
+    rooms: Vec<UserRoomAnswer<'a>>,
+    next: Option<String>,
+}
+
+impl<'a> UserRoomsAnswer<'a> {
+    /// A page, with the page token of the next.
+    pub fn new(user_id: &'a UserId, rooms: &'a [Whereabouts], next: Option<String>) -> Self {
+        Self {
+            user_id: user_id.as_str(),
+            rooms: rooms.iter().map(UserRoomAnswer::new).collect(),
+            next,
+        }
+    }
+}
+
+/// A room with a live session of the person; of several the newest, `status` and `lastSeenMs` the best of all.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UserRoom)]
+struct UserRoomAnswer<'a> {
+    room_id: &'a str,
+    generation: i64,
+    epoch: i64,
+    /// `connected` or `reconnecting`.
+    status: &'static str,
+    joined_at_ms: i64,
+    last_seen_ms: i64,
+    expires_at_ms: i64,
+}
+
+impl<'a> UserRoomAnswer<'a> {
+    fn new(room: &'a Whereabouts) -> Self {
+        Self {
+            room_id: room.room_id.as_str(),
+            generation: room.generation,
+            epoch: room.epoch,
+            status: room.status.as_str(),
+            joined_at_ms: room.joined_at.timestamp_millis(),
+            last_seen_ms: room.last_seen_at.timestamp_millis(),
+            expires_at_ms: room.lease_expires_at.timestamp_millis(),
+        }
+    }
+}

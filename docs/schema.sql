@@ -96,12 +96,13 @@ create table leasehold.purges (
     only_row boolean not null default true,
     purged_xact_id xid8,
     purged_event_id bigint,
+    purged_part integer,
     constraint purges_pkey PRIMARY KEY (only_row),
     constraint purges_one_row CHECK (only_row),
-    constraint purges_position_whole CHECK ((num_nulls(purged_xact_id, purged_event_id) = ANY (ARRAY[0, 2])))
+    constraint purges_position_whole CHECK ((num_nulls(purged_xact_id, purged_event_id, purged_part) = ANY (ARRAY[0, 3])))
 );
 comment on table leasehold.purges is
-    'One row: the highest place in the order of membership_events_in_commit_order that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
+    'One row: the highest position in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
 
 create table leasehold.room_generations (
     room_id text collate "C" not null,
@@ -287,21 +288,22 @@ $function$;
 comment on function leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer, p_settled_xact_id xid8) is
     'Up to p_limit items of the feed after a position: room_opened, joined, ended, room_closed. Ordered, without gaps and repetitions whatever commits meanwhile. From the start: (''0'', 0, 0). The last argument is for a reader that knows where the feed is settled.';
 
-CREATE OR REPLACE FUNCTION leasehold.changes_state(p_xact_id xid8, p_event_id bigint, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean)
+CREATE OR REPLACE FUNCTION leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean)
  RETURNS record
  LANGUAGE sql
  STABLE
 AS $function$
     -- A position behind what this cluster has reached was given out by another one.
     select settled.xact_id,
-           coalesce(p_xact_id > '0' and (p_xact_id, p_event_id) < (p.purged_xact_id, p.purged_event_id), false)
+           coalesce(p_xact_id > '0'
+                    and (p_xact_id, p_event_id, p_part) < (p.purged_xact_id, p.purged_event_id, p.purged_part), false)
            or p_xact_id > pg_snapshot_xmax(pg_current_snapshot()),
            exists (select from leasehold.membership_events e
                     where e.xact_id >= settled.xact_id)
       from leasehold.purges p
      cross join (select leasehold.settled_xact_id() as xact_id offset 0) settled
 $function$;
-comment on function leasehold.changes_state(p_xact_id xid8, p_event_id bigint, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean) is
+comment on function leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean) is
     'Internal. For a reader at a position: the transaction before which the feed is settled, whether the position is older than the purge or from another cluster, and whether committed changes wait for an older transaction to end.';
 
 CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer)
@@ -1137,7 +1139,7 @@ begin
             delete from leasehold.membership_events e
              using unnest(v_room_ids, v_generations) as k (room_id, generation)
              where e.room_id = k.room_id and e.generation = k.generation
-            returning e.room_id, e.user_id, e.epoch, e.xact_id, e.event_id
+            returning e.room_id, e.generation, e.version, e.user_id, e.epoch, e.xact_id, e.event_id
         ), floors as (
             insert into leasehold.epoch_floors as f (room_id, user_id, epoch)
             select g.room_id, g.user_id, max(g.epoch)
@@ -1145,13 +1147,18 @@ begin
              group by g.room_id, g.user_id
                 on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch)
         ), highest as (
-            select g.xact_id, g.event_id
+            -- What closed its room is one item more in the feed.
+            select g.xact_id, g.event_id,
+                   case when exists (select from leasehold.room_generations l
+                                      where l.room_id = g.room_id and l.generation = g.generation
+                                        and l.closed_version = g.version)
+                        then 2 else 1 end as part
               from gone g
              order by g.xact_id desc, g.event_id desc
              limit 1
         ), mark as (
             update leasehold.purges p
-               set purged_xact_id = h.xact_id, purged_event_id = h.event_id
+               set purged_xact_id = h.xact_id, purged_event_id = h.event_id, purged_part = h.part
               from highest h
              where p.purged_xact_id is null
                 or (p.purged_xact_id, p.purged_event_id) < (h.xact_id, h.event_id)
@@ -1243,7 +1250,7 @@ declare
 begin
     update leasehold.membership_events set xact_id = '3';
     get diagnostics v_events = row_count;
-    update leasehold.purges set purged_xact_id = null, purged_event_id = null;
+    update leasehold.purges set purged_xact_id = null, purged_event_id = null, purged_part = null;
     return v_events;
 end
 $function$;

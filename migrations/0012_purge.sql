@@ -8,15 +8,16 @@ create table leasehold.purges (
     only_row        boolean not null default true,
     purged_xact_id  xid8,
     purged_event_id bigint,
+    purged_part     integer,
 
     constraint purges_pkey primary key (only_row),
     constraint purges_one_row check (only_row),
-    constraint purges_position_whole check (num_nulls(purged_xact_id, purged_event_id) in (0, 2))
+    constraint purges_position_whole check (num_nulls(purged_xact_id, purged_event_id, purged_part) in (0, 3))
 );
 insert into leasehold.purges default values;
 
 comment on table leasehold.purges is
-    'One row: the highest place in the order of membership_events_in_commit_order that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
+    'One row: the highest position in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
 
 create index blocks_by_end on leasehold.blocks (blocked_until);
 
@@ -74,7 +75,7 @@ begin
             delete from leasehold.membership_events e
              using unnest(v_room_ids, v_generations) as k (room_id, generation)
              where e.room_id = k.room_id and e.generation = k.generation
-            returning e.room_id, e.user_id, e.epoch, e.xact_id, e.event_id
+            returning e.room_id, e.generation, e.version, e.user_id, e.epoch, e.xact_id, e.event_id
         ), floors as (
             insert into leasehold.epoch_floors as f (room_id, user_id, epoch)
             select g.room_id, g.user_id, max(g.epoch)
@@ -82,13 +83,18 @@ begin
              group by g.room_id, g.user_id
                 on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch)
         ), highest as (
-            select g.xact_id, g.event_id
+            -- What closed its room is one item more in the feed.
+            select g.xact_id, g.event_id,
+                   case when exists (select from leasehold.room_generations l
+                                      where l.room_id = g.room_id and l.generation = g.generation
+                                        and l.closed_version = g.version)
+                        then 2 else 1 end as part
               from gone g
              order by g.xact_id desc, g.event_id desc
              limit 1
         ), mark as (
             update leasehold.purges p
-               set purged_xact_id = h.xact_id, purged_event_id = h.event_id
+               set purged_xact_id = h.xact_id, purged_event_id = h.event_id, purged_part = h.part
               from highest h
              where p.purged_xact_id is null
                 or (p.purged_xact_id, p.purged_event_id) < (h.xact_id, h.event_id)

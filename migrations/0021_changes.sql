@@ -80,6 +80,7 @@ comment on function leasehold.changes(xid8, bigint, integer, integer, xid8) is
 create function leasehold.changes_state(
     p_xact_id xid8,
     p_event_id bigint,
+    p_part integer,
     out settled_xact_id xid8,
     out cursor_expired boolean,
     out more_is_coming boolean
@@ -88,7 +89,8 @@ create function leasehold.changes_state(
 as $$
     -- A position behind what this cluster has reached was given out by another one.
     select settled.xact_id,
-           coalesce(p_xact_id > '0' and (p_xact_id, p_event_id) < (p.purged_xact_id, p.purged_event_id), false)
+           coalesce(p_xact_id > '0'
+                    and (p_xact_id, p_event_id, p_part) < (p.purged_xact_id, p.purged_event_id, p.purged_part), false)
            or p_xact_id > pg_snapshot_xmax(pg_current_snapshot()),
            exists (select from leasehold.membership_events e
                     where e.xact_id >= settled.xact_id)
@@ -96,7 +98,7 @@ as $$
      cross join (select leasehold.settled_xact_id() as xact_id offset 0) settled
 $$;
 
-comment on function leasehold.changes_state(xid8, bigint) is
+comment on function leasehold.changes_state(xid8, bigint, integer) is
     'Internal. For a reader at a position: the transaction before which the feed is settled, whether the position is older than the purge or from another cluster, and whether committed changes wait for an older transaction to end.';
 
 create function leasehold.renumber_changes()
@@ -108,7 +110,7 @@ declare
 begin
     update leasehold.membership_events set xact_id = '3';
     get diagnostics v_events = row_count;
-    update leasehold.purges set purged_xact_id = null, purged_event_id = null;
+    update leasehold.purges set purged_xact_id = null, purged_event_id = null, purged_part = null;
     return v_events;
 end
 $$;

@@ -19,7 +19,7 @@ impl Store {
                       c.xact_id::text as xact_id, c.event_id as "event_id?", c.part as "part?", c.kind as "kind?",
                       c.room_id as "room_id?", c.generation as "generation?", c.version as "version?",
                       c.user_id, c.device_id, c.epoch, c.reason, c.at as "at?"
-               from leasehold.changes_state($1::text::xid8, $2) s
+               from leasehold.changes_state($1::text::xid8, $2, $3) s
                left join lateral leasehold.changes($1::text::xid8, $2, $3, $4, s.settled_xact_id) c on not s.cursor_expired
                order by c.xact_id, c.event_id, c.part"#,
             after.xact_id.to_string(),
@@ -98,7 +98,7 @@ impl Store {
 
     async fn settled(&self) -> Result<u64, StoreError> {
         let settled = sqlx::query_scalar!(
-            r#"select settled_xact_id::text as "settled!" from leasehold.changes_state('0'::xid8, 0)"#
+            r#"select settled_xact_id::text as "settled!" from leasehold.changes_state('0'::xid8, 0, 0)"#
         )
         .fetch_one(&self.durable)
         .await?;

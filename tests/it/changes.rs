@@ -259,8 +259,8 @@ async fn a_position_older_than_the_purge_is_answered_410() {
     let new = next(&page_of(&app, "", 4).await);
     database
         .execute(
-            "update leasehold.purges set (purged_xact_id, purged_event_id) =
-                 (select xact_id, event_id from leasehold.membership_events order by xact_id desc limit 1)",
+            "update leasehold.purges set (purged_xact_id, purged_event_id, purged_part) =
+                 (select xact_id, event_id, 2 from leasehold.membership_events order by xact_id desc limit 1)",
         )
         .await;
 

@@ -71,6 +71,51 @@ async fn a_disconnect_is_guarded_as_a_heartbeat_is() {
     database.verify().await;
 }
 
+async fn disconnected_at(database: &Database) -> Option<chrono::DateTime<chrono::Utc>> {
+    sqlx::query_scalar!("select disconnected_at from leasehold.members")
+        .fetch_one(&database.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_rejoin_undoes_a_disconnect() {
+    let database = Database::new().await;
+    let join = [join("r", "alice")];
+    database
+        .at(t(0))
+        .join(&join, Default::default())
+        .await
+        .unwrap();
+    database.at(t(1)).disconnect(&[lost(1)]).await.unwrap();
+    assert_eq!(disconnected_at(&database).await, Some(t(1)));
+
+    database
+        .at(t(2))
+        .join(&join, Default::default())
+        .await
+        .unwrap();
+
+    assert_eq!(disconnected_at(&database).await, None);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn of_two_reports_of_a_lost_transport_the_first_says_since_when() {
+    let database = Database::new().await;
+    database
+        .at(t(0))
+        .join(&[join("r", "alice")], Default::default())
+        .await
+        .unwrap();
+    for ms in [1, 2] {
+        let outcome = database.at(t(ms)).disconnect(&[lost(1)]).await.unwrap();
+        assert_eq!(outcome, [Ok(())]);
+    }
+    assert_eq!(disconnected_at(&database).await, Some(t(1)));
+    database.verify().await;
+}
+
 #[tokio::test]
 async fn over_http_a_lost_member_is_reconnecting_at_once() {
     let database = Database::new().await;

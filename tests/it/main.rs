@@ -15,6 +15,7 @@ mod disconnect;
 mod documents;
 mod expiry;
 mod faults;
+mod feed_after_purge;
 mod gateway;
 mod grants;
 mod injection;

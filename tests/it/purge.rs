@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold::domain::StaleReason;
+use leasehold::domain::{JoinRefusal, StaleReason};
 use leasehold::jobs::Purge;
 use leasehold::store::{PurgeBatch, Store};
 use sqlx::Connection;
 use tokio_util::sync::CancellationToken;
 
+use super::support::race::{Side, at};
 use super::support::{Database, Renew, beat, join, room, session, t};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -209,6 +210,34 @@ async fn a_block_that_ended_is_purged_and_one_that_holds_is_not() {
         .await
         .unwrap();
     assert_eq!(left, ["bob"]);
+}
+
+#[tokio::test]
+async fn a_block_that_somebody_prolongs_meanwhile_is_kept() {
+    let database = Database::new().await;
+    let block = |ms| {
+        format!(
+            "select leasehold.remove_member('r', 'alice', p_block_ms => 1000, p_now => {})",
+            at(ms)
+        )
+    };
+    database.execute(block(0)).await;
+    let mut prolonging = Side::holding(&database, block(1_500)).await;
+    let purge = format!(
+        "select blocks_purged from leasehold.purge('1 day', p_now => {})",
+        at(2_000)
+    );
+    let purging = Side::new(&database).await.waits(purge.clone()).await;
+    prolonging.run("commit").await;
+
+    assert_eq!(purging.word().await, "0");
+    let refused = database
+        .at(t(2_499))
+        .join(&[join("r", "alice")], Default::default())
+        .await
+        .unwrap();
+    assert_eq!(refused, [Err(JoinRefusal::Blocked)]);
+    database.verify().await;
 }
 
 #[tokio::test]

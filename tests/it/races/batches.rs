@@ -3,7 +3,7 @@
 use leasehold::domain::Join;
 
 use super::super::support::race::{Side, at, join_sql, leave_sql, lock_room};
-use super::super::support::{Database, join, lease, t};
+use super::super::support::{Database, join, join_on, lease, t};
 use super::with_alice;
 
 /// A database in which these are in room `r` at epoch 1.
@@ -212,6 +212,71 @@ async fn pruning_before_the_other_rows_are_locked_would_deadlock_with_heartbeats
     let answers = both(&database, lock_member("a"), beats(&["a", "z"]), rejoin).await;
     let error = answers.unwrap_err();
     assert!(error.to_string().contains("deadlock"), "{error}");
+}
+
+#[tokio::test]
+async fn closing_a_room_locks_its_expired_and_its_other_members_in_the_order_of_heartbeats() {
+    let database = with_one_about_to_expire().await;
+    let close = format!(
+        "select concat_ws(' ', outcome, sessions_ended)
+           from leasehold.close_room('r', p_now => {})",
+        at(15_001)
+    );
+    let (beats, closed) = both(&database, lock_member("a"), beats(&["a", "z"]), close)
+        .await
+        .unwrap();
+    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(closed, ["closed 2"]);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn closing_a_room_locks_the_room_before_its_members() {
+    let database = with_members(Database::new().await, &["a", "z"]).await;
+    let close = format!(
+        "select concat_ws(' ', outcome, sessions_ended)
+           from leasehold.close_room('r', p_now => {})",
+        at(100)
+    );
+    let (closed, left) = both(&database, lock_member("a"), close, leave_sql("a", 1, 100))
+        .await
+        .unwrap();
+    assert_eq!(closed, ["closed 2"]);
+    assert_eq!(left, ["room_closed"]);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn removing_a_person_locks_all_devices_at_once_in_the_order_of_heartbeats() {
+    let database = Database::new().await;
+    let stays = Join {
+        lease: lease(60_000),
+        ..join_on("r", "alice", "a")
+    };
+    let joins = [join_on("r", "alice", "z"), stays];
+    database
+        .at(t(0))
+        .join(&joins, Default::default())
+        .await
+        .unwrap();
+    let lock_device = "select from leasehold.members where device_id = 'a' for update";
+    let beats = format!(
+        "select unnest(leasehold.heartbeat_members(
+             array['r', 'r'], array['alice', 'alice'], array['a', 'z'], array[2, 1]::bigint[],
+             p_now => {}))",
+        at(100)
+    );
+    let remove = format!(
+        "select concat_ws(' ', outcome, sessions_ended)
+           from leasehold.remove_member('r', 'alice', p_now => {})",
+        at(15_001)
+    );
+    let (beats, removed) = both(&database, lock_device.to_owned(), beats, remove)
+        .await
+        .unwrap();
+    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(removed, ["removed 2"]);
+    database.verify().await;
 }
 
 /// Ids are compared by their bytes, whatever the language of the database.

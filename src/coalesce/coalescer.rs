@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Answered, Await, Holds, NoAnswer, Operation};
-use crate::store::{StoreError, retry};
+use crate::store::{Row, StoreError, retry};
 
 /// A call that takes longer than this no longer keeps the next one from starting.
 const SLOW_CALL: Duration = Duration::from_millis(100);
@@ -173,23 +173,24 @@ impl<O: Operation, W: Await> Gathering<O, W> {
                 // Who can go on without the others does so at once; after another's own batch, all of them.
                 Err(StoreError::Locked) => {
                     let held = self.operation.held(&requests).await;
-                    let held = held.unwrap_or_else(|_| vec![true; requests.len()]);
-                    let asked = join::<O>(requests, callers).into_iter().zip(held);
-                    let (stuck, free): (Vec<_>, Vec<_>) = asked.partition(|(_, held)| *held);
-                    stuck
-                        .into_iter()
-                        .for_each(|(waiting, _)| self.hold(waiting));
+                    let held = held.unwrap_or_else(|_| {
+                        let rows = requests.iter().map(|request| self.operation.row(request));
+                        rows.collect()
+                    });
+                    batch = Vec::new();
                     let now = Instant::now();
-                    let (late, free): (Vec<_>, Vec<_>) = free
-                        .into_iter()
-                        .map(|(waiting, _)| waiting)
-                        .partition(|waiting| waiting.deadline <= now);
-                    late.into_iter()
-                        .for_each(|waiting| waiting.answer(Err(NoAnswer::Held)));
-                    if free.is_empty() {
+                    for (waiting, row) in join::<O>(requests, callers).into_iter().zip(held) {
+                        match row {
+                            Some(row) => self.hold(waiting, row),
+                            None if waiting.deadline <= now => {
+                                waiting.answer(Err(NoAnswer::Held));
+                            }
+                            None => batch.push(waiting),
+                        }
+                    }
+                    if batch.is_empty() {
                         return;
                     }
-                    batch = free;
                 }
                 // One of them may be what Postgres refuses: it fails alone.
                 Err(StoreError::Rejected(_)) if requests.len() > 1 => {
@@ -202,7 +203,10 @@ impl<O: Operation, W: Await> Gathering<O, W> {
                     for (waiting, answer) in join::<O>(requests, callers).into_iter().zip(answers) {
                         match answer {
                             Answered::Now(answer) => waiting.answer(Ok(answer)),
-                            Answered::Later => self.hold(waiting),
+                            Answered::Later => match self.operation.row(&waiting.request) {
+                                Some(row) => self.hold(waiting, row),
+                                None => waiting.answer(Err(NoAnswer::Held)),
+                            },
                         }
                     }
                     return;
@@ -230,10 +234,7 @@ impl<O: Operation, W: Await> Gathering<O, W> {
     }
 
     /// Waits for the row that the request needs, and puts it back into the queue.
-    fn hold(&self, waiting: Waiting<O>) {
-        let Some(row) = self.operation.row(&waiting.request) else {
-            return waiting.answer(Err(NoAnswer::Held));
-        };
+    fn hold(&self, waiting: Waiting<O>, row: Row) {
         // Keeps the task alive that is to answer it.
         let Some(queue) = self.queue.upgrade() else {
             return waiting.answer(Err(NoAnswer::Stopping));

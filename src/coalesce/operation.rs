@@ -34,13 +34,13 @@ pub trait Operation: Send + Sync + 'static {
     /// The row without which nothing can be done for this request; `None` where it never waits for one.
     fn row(&self, request: &Self::Request) -> Option<Row>;
 
-    /// Which of them another transaction holds up at this moment, asked when a call waited for a
-    /// lock in vain.
+    /// For each of them the row that another transaction holds at this moment and that it needs,
+    /// asked when a call waited for a lock in vain.
     fn held(
         &self,
         batch: &[Self::Request],
-    ) -> impl Future<Output = Result<Vec<bool>, StoreError>> + Send {
-        let none = vec![false; batch.len()];
+    ) -> impl Future<Output = Result<Vec<Option<Row>>, StoreError>> + Send {
+        let none = batch.iter().map(|_| None).collect();
         async { Ok(none) }
     }
 }

@@ -167,9 +167,9 @@ impl Operation for Held {
         (*needs != Needs::Nothing).then(|| Row::Room(RoomId::parse("held").unwrap()))
     }
 
-    async fn held(&self, batch: &[Needs]) -> Result<Vec<bool>, StoreError> {
-        let needs = batch.iter().map(|needs| *needs != Needs::Nothing);
-        Ok(needs.map(|needs| needs && self.is_held()).collect())
+    async fn held(&self, batch: &[Needs]) -> Result<Vec<Option<Row>>, StoreError> {
+        let rows = batch.iter().map(|needs| self.row(needs));
+        Ok(rows.map(|row| row.filter(|_| self.is_held())).collect())
     }
 }
 

@@ -11,6 +11,12 @@ pub struct Census {
     pub active_members: i64,
     /// Since the last heartbeat of the session that was seen longest ago, swept or not.
     pub oldest_lease_age_seconds: f64,
+    /// By how much the lease clock is behind the database's.
+    pub paused_seconds: f64,
+    /// Since the last beat of any instance; `None` where there never was one.
+    pub pulse_age_seconds: Option<f64>,
+    /// How often the lease clock had to be stopped.
+    pub outages: i64,
 }
 
 /// When the sweep last finished, by the database's clock.

@@ -187,7 +187,10 @@ impl From<&StoreError> for ApiError {
                 tracing::warn!(%error, "the database refused a value that validation let through");
                 Self::invalid("the database cannot store a value of this request")
             }
-            StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Locked => {
+            StoreError::Unavailable(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Conflict(_)
+            | StoreError::Locked => {
                 tracing::warn!(%error, "no answer from the database");
                 Self::unavailable("the database is not available; try again")
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::coalesce::{Answered, Operation};
 use crate::domain::{
-    Departures, DeparturesQuery, Heartbeat, Join, JoinLimits, JoinOutcome, JoinRefusal, Joined,
-    Participants, RoomId, SessionKey, SessionOutcome,
+    Departures, DeparturesQuery, DeviceId, Heartbeat, Join, JoinLimits, JoinOutcome, JoinRefusal,
+    Joined, Lease, Participants, RoomId, SessionKey, SessionOutcome, UserId,
 };
 use crate::store::{Row, Store, StoreError};
 use crate::wake::Wakes;
@@ -25,6 +25,23 @@ fn rooms<'a, R, O, E>(
         .zip(outcomes)
         .filter(|(_, outcome)| outcome.is_ok())
         .map(move |(request, _)| room(request))
+}
+
+/// What each of these joins or leaves waits for.
+async fn held_by<R>(
+    store: &Store,
+    batch: &[R],
+    key: impl Fn(&R) -> (&RoomId, &UserId, &DeviceId) + Clone,
+) -> Result<Vec<Option<Row>>, StoreError> {
+    store.held_rows(batch.iter().map(key)).await
+}
+
+/// Answers of a call that passes over what another transaction holds.
+fn skipping<A>(answers: Vec<Option<A>>) -> Vec<Answered<A>> {
+    let answers = answers.into_iter();
+    answers
+        .map(|answer| answer.map_or(Answered::Later, Answered::Now))
+        .collect()
 }
 
 fn now<A>(answers: Vec<A>) -> Vec<Answered<A>> {
@@ -47,8 +64,8 @@ impl Operation for Joins {
         Some(Row::Room(join.room_id.clone()))
     }
 
-    async fn held(&self, batch: &[Join]) -> Result<Vec<bool>, StoreError> {
-        self.0.held_rooms(batch.iter().map(|j| &j.room_id)).await
+    async fn held(&self, batch: &[Join]) -> Result<Vec<Option<Row>>, StoreError> {
+        held_by(&self.0, batch, |j| (&j.room_id, &j.user_id, &j.device_id)).await
     }
 }
 
@@ -68,19 +85,16 @@ impl Operation for ListedJoins {
         Some(Row::Room(join.room_id.clone()))
     }
 
-    async fn held(&self, batch: &[Join]) -> Result<Vec<bool>, StoreError> {
-        self.0.held_rooms(batch.iter().map(|j| &j.room_id)).await
+    async fn held(&self, batch: &[Join]) -> Result<Vec<Option<Row>>, StoreError> {
+        held_by(&self.0, batch, |j| (&j.room_id, &j.user_id, &j.device_id)).await
     }
 }
 
-/// Renews, and wakes those who look at the rooms of the heartbeats that took effect.
-async fn renew(
-    store: &Store,
+/// Wakes those who look at the rooms of the heartbeats that took effect.
+fn wake<'a>(
     wakes: &Wakes,
-    batch: &[Heartbeat],
-) -> Result<Vec<Answered<SessionOutcome>>, StoreError> {
-    let outcomes = store.heartbeat(batch).await?;
-    let heard = batch.iter().zip(&outcomes);
+    heard: impl Iterator<Item = (&'a Heartbeat, &'a Option<SessionOutcome>)> + Clone,
+) {
     let renewed = |visible| {
         let heard = heard.clone().filter(move |(heartbeat, outcome)| {
             **outcome == Some(Ok(())) && heartbeat.is_visible() == visible
@@ -89,10 +103,6 @@ async fn renew(
     };
     wakes.changed(renewed(true));
     wakes.renewed(renewed(false));
-    let answers = outcomes.into_iter();
-    Ok(answers
-        .map(|outcome| outcome.map_or(Answered::Later, Answered::Now))
-        .collect())
 }
 
 /// Heartbeats that keep the length of their lease: they need no row but their own.
@@ -103,16 +113,13 @@ impl Operation for Heartbeats {
     type Answer = SessionOutcome;
 
     async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<Answered<SessionOutcome>>, StoreError> {
-        renew(&self.0, &self.1, batch).await
+        let outcomes = self.0.heartbeat(batch).await?;
+        wake(&self.1, batch.iter().zip(&outcomes));
+        Ok(skipping(outcomes))
     }
 
     fn row(&self, heartbeat: &Heartbeat) -> Option<Row> {
-        let session = heartbeat.session.clone();
-        Some(Row::Session(
-            session.room_id,
-            session.user_id,
-            session.device_id,
-        ))
+        Some(Row::of(&heartbeat.session))
     }
 }
 
@@ -120,20 +127,20 @@ impl Operation for Heartbeats {
 pub(super) struct Resizes(pub(super) Store, pub(super) Wakes);
 
 impl Operation for Resizes {
-    type Request = Heartbeat;
+    type Request = (Heartbeat, Lease);
     type Answer = SessionOutcome;
 
-    async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<Answered<SessionOutcome>>, StoreError> {
-        renew(&self.0, &self.1, batch).await
+    async fn run(
+        &self,
+        batch: &[(Heartbeat, Lease)],
+    ) -> Result<Vec<Answered<SessionOutcome>>, StoreError> {
+        let outcomes = self.0.resize(batch).await?;
+        wake(&self.1, batch.iter().map(|(h, _)| h).zip(&outcomes));
+        Ok(skipping(outcomes))
     }
 
-    fn row(&self, heartbeat: &Heartbeat) -> Option<Row> {
-        Some(Row::Room(heartbeat.session.room_id.clone()))
-    }
-
-    async fn held(&self, batch: &[Heartbeat]) -> Result<Vec<bool>, StoreError> {
-        let rooms = batch.iter().map(|heartbeat| &heartbeat.session.room_id);
-        self.0.held_rooms(rooms).await
+    fn row(&self, (heartbeat, _): &(Heartbeat, Lease)) -> Option<Row> {
+        Some(Row::RoomAndSession(heartbeat.session.clone()))
     }
 }
 
@@ -153,8 +160,8 @@ impl Operation for Leaves {
         Some(Row::Room(session.room_id.clone()))
     }
 
-    async fn held(&self, batch: &[SessionKey]) -> Result<Vec<bool>, StoreError> {
-        self.0.held_rooms(batch.iter().map(|s| &s.room_id)).await
+    async fn held(&self, batch: &[SessionKey]) -> Result<Vec<Option<Row>>, StoreError> {
+        held_by(&self.0, batch, |s| (&s.room_id, &s.user_id, &s.device_id)).await
     }
 }
 
@@ -166,17 +173,14 @@ impl Operation for Disconnects {
 
     async fn run(&self, batch: &[SessionKey]) -> Result<Vec<Answered<SessionOutcome>>, StoreError> {
         let outcomes = self.0.disconnect(batch).await?;
-        self.1.changed(rooms(batch, &outcomes, |s| &s.room_id));
-        Ok(now(outcomes))
+        let marked = batch.iter().zip(&outcomes);
+        let marked = marked.filter(|(_, outcome)| **outcome == Some(Ok(())));
+        self.1.changed(marked.map(|(session, _)| &session.room_id));
+        Ok(skipping(outcomes))
     }
 
     fn row(&self, session: &SessionKey) -> Option<Row> {
-        let session = session.clone();
-        Some(Row::Session(
-            session.room_id,
-            session.user_id,
-            session.device_id,
-        ))
+        Some(Row::of(session))
     }
 }
 

@@ -37,7 +37,7 @@ impl Presence {
     pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<SessionOutcome, NoAnswer> {
         // A new length of the lease changes the room's row as well, which others may hold longer.
         match heartbeat.lease {
-            Some(_) => self.resizes.ask(heartbeat).await,
+            Some(lease) => self.resizes.ask((heartbeat, lease)).await,
             None => self.heartbeats.ask(heartbeat).await,
         }
     }

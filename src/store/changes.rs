@@ -12,16 +12,11 @@ impl Store {
     /// # Errors
     /// Where the database does not answer.
     pub async fn changes(&self, after: Position, limit: i32) -> Result<ChangesOutcome, StoreError> {
-        // One statement and one judgement of what is settled, for the page and for where it ends.
         let rows = sqlx::query!(
-            r#"select s.settled_xact_id::text as "settled!", s.cursor_expired as "cursor_expired!",
-                      s.more_is_coming as "more_is_coming!",
-                      c.xact_id::text as xact_id, c.event_id as "event_id?", c.part as "part?", c.kind as "kind?",
-                      c.room_id as "room_id?", c.generation as "generation?", c.version as "version?",
-                      c.user_id, c.device_id, c.epoch, c.reason, c.at as "at?"
-               from leasehold.changes_state($1::text::xid8, $2, $3) s
-               left join lateral leasehold.changes($1::text::xid8, $2, $3, $4, s.settled_xact_id) c on not s.cursor_expired
-               order by c.xact_id, c.event_id, c.part"#,
+            r#"select settled_xact_id::text as "settled!", position_expired as "position_expired!",
+                      more_is_coming as "more_is_coming!", xact_id::text as xact_id, event_id, part, kind,
+                      room_id, generation, version, user_id, device_id, epoch, reason, at
+               from leasehold.changes_page($1::text::xid8, $2, $3, $4)"#,
             after.xact_id.to_string(),
             after.event_id,
             after.part,
@@ -33,7 +28,7 @@ impl Store {
         let first = rows
             .first()
             .ok_or_else(|| StoreError::Unexpected("no state of the feed".into()))?;
-        if first.cursor_expired {
+        if first.position_expired {
             return Ok(ChangesOutcome::PositionExpired);
         }
         let settled = Position {

@@ -47,12 +47,7 @@ impl Store {
 
         let rows = sqlx::query!(
             r#"select ord as "ord!", epoch, version as "version!", reason as "reason!"
-               from leasehold.departures($1, $2, $3, $4)
-               union all
-               select q.ord::integer, null, g.closed_version, g.close_reason
-               from unnest($1::text[], $2::bigint[], $3::text[]) with ordinality as q (room_id, generation, user_id, ord)
-               join leasehold.room_generations g on g.room_id = q.room_id and g.generation = q.generation
-               where q.user_id is null and g.closed_version is not null"#,
+               from leasehold.departures($1, $2, $3, $4)"#,
             &rooms as &[&str],
             &generations,
             &users as &[Option<&str>],

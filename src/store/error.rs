@@ -21,6 +21,9 @@ pub enum StoreError {
     /// Another transaction held what this needs for too long: nothing happened.
     #[error("another transaction holds what this would change, and did not end in time")]
     Locked,
+    /// The server only reads: a standby, or a primary that was demoted.
+    #[error("the database only reads: {0}")]
+    ReadOnly(sqlx::Error),
     /// A value that Postgres cannot store, for a reason that was not foreseen here.
     #[error("the database refuses a value: {0}")]
     Rejected(sqlx::Error),
@@ -39,6 +42,7 @@ impl From<sqlx::Error> for StoreError {
         match code.as_deref() {
             Some("40001" | "40P01") => Self::Conflict(error),
             Some("55P03") => Self::Locked,
+            Some("25006") => Self::ReadOnly(error),
             Some("3F000" | "42883" | "42P01" | "42703") => Self::Schema(error),
             // 54: ids whose bytes do not fit into an index together.
             Some(code)
@@ -79,6 +83,20 @@ where
         return Ok(None);
     }
     Ok(Some(word.parse()?))
+}
+
+/// The same of a call that passes over what another transaction holds: `None` for that.
+pub(super) fn skipping_outcomes(
+    words: &[String],
+    success: &str,
+) -> Result<Vec<Option<SessionOutcome>>, StoreError> {
+    words
+        .iter()
+        .map(|word| match word.as_str() {
+            "busy" => Ok(None),
+            word => Ok(Some(outcome(word, success)?.map_or(Ok(()), Err))),
+        })
+        .collect()
 }
 
 /// For each session the word that stands for success, or why it is stale.

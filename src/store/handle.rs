@@ -1,5 +1,8 @@
 //! The way to the database, which every file of this module extends by one operation.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use chrono::{DateTime, Utc};
 
 use super::pool::Connections;
@@ -15,6 +18,8 @@ pub struct Store {
     pub(super) relaxed: Connections,
     /// Connections that wait for rows which other transactions hold, and do nothing else.
     pub(super) waiting: Connections,
+    /// Sessions that were found to have expired, whoever pruned them.
+    expired: Arc<AtomicU64>,
     /// Fake time; `None` in production.
     pub(super) now: Option<DateTime<Utc>>,
 }
@@ -29,6 +34,7 @@ impl Store {
             durable: settings.durable()?,
             relaxed: settings.relaxed()?,
             waiting: settings.waiting()?,
+            expired: Arc::default(),
             now: None,
         })
     }
@@ -40,6 +46,18 @@ impl Store {
             now: Some(instant),
             ..self.clone()
         }
+    }
+
+    /// How many sessions this store has recorded as expired since it was made: in joins, leaves,
+    /// lists, removals and sweeps alike.
+    pub fn expired_sessions(&self) -> u64 {
+        self.expired.load(Ordering::Relaxed)
+    }
+
+    /// Counts what a call has recorded as expired.
+    pub(super) fn expired(&self, sessions: i32) {
+        let sessions = u64::from(sessions.unsigned_abs());
+        self.expired.fetch_add(sessions, Ordering::Relaxed);
     }
 
     /// Closes every connection, waiting for those in use.

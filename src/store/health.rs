@@ -12,7 +12,8 @@ impl Store {
         Ok(sqlx::query_as!(
             Census,
             r#"select active_rooms as "active_rooms!", active_members as "active_members!",
-                      oldest_lease_age_seconds as "oldest_lease_age_seconds!"
+                      oldest_lease_age_seconds as "oldest_lease_age_seconds!",
+                      paused_seconds as "paused_seconds!", pulse_age_seconds, outages as "outages!"
                from leasehold.census($1)"#,
             self.now,
         )

@@ -1,11 +1,13 @@
-//! Renewing a lease, and with it a cursor or metadata: `leasehold.heartbeat_members`.
+//! Renewing a lease, and with it a cursor or metadata: `leasehold.heartbeat_members`; giving it
+//! another length: `leasehold.resize_leases`.
 
 use serde_json::Value;
+use sqlx::{Connection, PgExecutor};
 
-use super::error::outcome;
+use super::error::skipping_outcomes;
 use super::keys::KeyArrays;
 use super::{Store, StoreError};
-use crate::domain::{Heartbeat, SessionOutcome};
+use crate::domain::{Heartbeat, Lease, SessionOutcome};
 
 fn set(field: &Option<Option<Value>>) -> (bool, Option<&Value>) {
     (field.is_some(), field.as_ref().and_then(Option::as_ref))
@@ -29,38 +31,84 @@ impl Store {
         &self,
         batch: &[Heartbeat],
     ) -> Result<Vec<Option<SessionOutcome>>, StoreError> {
+        self.heartbeat_on(&self.relaxed, batch).await
+    }
+
+    async fn heartbeat_on(
+        &self,
+        executor: impl PgExecutor<'_>,
+        batch: &[Heartbeat],
+    ) -> Result<Vec<Option<SessionOutcome>>, StoreError> {
         let keys = KeyArrays::new(batch.iter().map(|h| &h.session));
-        let leases: Vec<Option<i32>> = batch
-            .iter()
-            .map(|h| h.lease.map(|lease| lease.length_ms.cast_signed()))
-            .collect();
         let (set_cursor, cursors): (Vec<bool>, Vec<Option<&Value>>) =
             batch.iter().map(|h| set(&h.cursor)).unzip();
         let (set_metadata, metadata): (Vec<bool>, Vec<Option<&Value>>) =
             batch.iter().map(|h| set(&h.metadata)).unzip();
 
         let outcomes = sqlx::query_scalar!(
-            r#"select leasehold.heartbeat_members($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) as "outcomes!""#,
+            r#"select leasehold.heartbeat_members($1, $2, $3, $4, $5, $6, $7, $8, $9) as "outcomes!""#,
             &keys.rooms as &[&str],
             &keys.users as &[&str],
-            &keys.devices as &[&str],
             &keys.epochs,
-            &or_empty(leases, Option::is_some) as &[Option<i32>],
+            &keys.devices as &[&str],
             &or_empty(set_cursor, |&is_set| is_set),
             &or_empty(cursors, Option::is_some) as &[Option<&Value>],
             &or_empty(set_metadata, |&is_set| is_set),
             &or_empty(metadata, Option::is_some) as &[Option<&Value>],
-            false,
             self.now,
         )
-        .fetch_one(&self.relaxed)
+        .fetch_one(executor)
         .await?;
-        outcomes
+        skipping_outcomes(&outcomes, "renewed")
+    }
+
+    /// Renews those that ask for another lease, in that length from now on; the same answers.
+    ///
+    /// # Errors
+    /// Where none of them took effect, or that is not known.
+    pub async fn resize(
+        &self,
+        batch: &[(Heartbeat, Lease)],
+    ) -> Result<Vec<Option<SessionOutcome>>, StoreError> {
+        self.relaxed.bounded(self.resize_then_renew(batch)).await
+    }
+
+    async fn resize_then_renew(
+        &self,
+        batch: &[(Heartbeat, Lease)],
+    ) -> Result<Vec<Option<SessionOutcome>>, StoreError> {
+        let keys = KeyArrays::new(batch.iter().map(|(h, _)| &h.session));
+        let lengths = batch.iter().map(|(_, lease)| lease.length_ms.cast_signed());
+        let intervals = batch
             .iter()
-            .map(|word| match word.as_str() {
-                "busy" => Ok(None),
-                word => Ok(Some(outcome(word, "renewed")?.map_or(Ok(()), Err))),
-            })
-            .collect()
+            .map(|(_, lease)| lease.heartbeat_ms.cast_signed());
+        let mut held = self.relaxed.acquire().await?;
+        let mut transaction = held.begin().await?;
+        let outcomes = sqlx::query_scalar!(
+            r#"select leasehold.resize_leases($1, $2, $3, $4, $5, $6, $7) as "outcomes!""#,
+            &keys.rooms as &[&str],
+            &keys.users as &[&str],
+            &keys.epochs,
+            &keys.devices as &[&str],
+            &lengths.collect::<Vec<i32>>(),
+            &intervals.collect::<Vec<i32>>(),
+            self.now,
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        let outcomes = skipping_outcomes(&outcomes, "renewed")?;
+        // What they change beside; under locks that are held already.
+        let visible: Vec<Heartbeat> = batch
+            .iter()
+            .zip(&outcomes)
+            .filter(|((heartbeat, _), outcome)| **outcome == Some(Ok(())) && heartbeat.is_visible())
+            .map(|((heartbeat, _), _)| heartbeat.clone())
+            .collect();
+        if !visible.is_empty() {
+            self.heartbeat_on(&mut *transaction, &visible).await?;
+        }
+        transaction.commit().await?;
+        held.release();
+        Ok(outcomes)
     }
 }

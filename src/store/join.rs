@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{Connection, PgExecutor};
 
@@ -88,21 +89,25 @@ impl Store {
         let rooms: Vec<&str> = batch.iter().map(|j| j.room_id.as_str()).collect();
         let users: Vec<&str> = batch.iter().map(|j| j.user_id.as_str()).collect();
         let devices: Vec<&str> = batch.iter().map(|j| j.device_id.as_sql()).collect();
-        let leases: Vec<i32> = batch
-            .iter()
-            .map(|j| j.lease.length_ms.cast_signed())
-            .collect();
+        let leases = batch.iter().map(|j| j.lease.length_ms.cast_signed());
+        let leases: Vec<i32> = leases.collect();
+        let intervals = batch.iter().map(|j| j.lease.heartbeat_ms.cast_signed());
+        let intervals: Vec<i32> = intervals.collect();
         let metadata: Vec<Option<&Value>> = batch.iter().map(|j| j.metadata.as_ref()).collect();
         let cursors: Vec<Option<&Value>> = batch.iter().map(|j| j.cursor.as_ref()).collect();
         let if_present: Vec<&str> = batch.iter().map(|j| j.if_present.as_str()).collect();
 
-        let mut rows = sqlx::query!(
-            r#"select ord as "ord!", outcome as "outcome!", epoch, generation, lease_expires_at, as_of as "as_of!"
-               from leasehold.join_members($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"#,
+        let row = sqlx::query!(
+            r#"select outcomes as "outcomes!: Vec<String>", epochs as "epochs!: Vec<Option<i64>>",
+                      generations as "generations!: Vec<Option<i64>>",
+                      lease_expires_at as "lease_expires_at!: Vec<Option<DateTime<Utc>>>",
+                      as_of as "as_of!", members_expired as "members_expired!"
+               from leasehold.join_members($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"#,
             &rooms as &[&str],
             &users as &[&str],
             &devices as &[&str],
             &leases,
+            &intervals,
             &metadata as &[Option<&Value>],
             &cursors as &[Option<&Value>],
             &if_present as &[&str],
@@ -111,20 +116,25 @@ impl Store {
             limits.rooms,
             self.now,
         )
-        .fetch_all(executor)
+        .fetch_one(executor)
         .await?;
+        self.expired(row.members_expired);
 
-        rows.sort_unstable_by_key(|row| row.ord);
-        rows.into_iter()
-            .map(|row| match outcome(&row.outcome, "joined")? {
-                Some(refusal) => Ok(Err(refusal)),
-                None => Ok(Ok(Joined {
-                    epoch: promised(row.epoch, "epoch")?,
-                    generation: promised(row.generation, "generation")?,
-                    lease_expires_at: promised(row.lease_expires_at, "lease_expires_at")?,
-                    as_of: row.as_of,
-                })),
-            })
+        let sessions = row.epochs.into_iter().zip(row.generations);
+        let sessions = sessions.zip(row.lease_expires_at);
+        let answers = row.outcomes.iter().zip(sessions);
+        answers
+            .map(
+                |(word, ((epoch, generation), lease_expires_at))| match outcome(word, "joined")? {
+                    Some(refusal) => Ok(Err(refusal)),
+                    None => Ok(Ok(Joined {
+                        epoch: promised(epoch, "epoch")?,
+                        generation: promised(generation, "generation")?,
+                        lease_expires_at: promised(lease_expires_at, "lease_expires_at")?,
+                        as_of: row.as_of,
+                    })),
+                },
+            )
             .collect()
     }
 }

@@ -12,16 +12,18 @@ impl Store {
     /// Where none of them took effect, or that is not known.
     pub async fn leave(&self, sessions: &[SessionKey]) -> Result<Vec<SessionOutcome>, StoreError> {
         let keys = KeyArrays::new(sessions.iter());
-        let outcomes = sqlx::query_scalar!(
-            r#"select leasehold.leave_members($1, $2, $3, $4, $5) as "outcomes!""#,
+        let row = sqlx::query!(
+            r#"select outcomes as "outcomes!", members_expired as "members_expired!"
+               from leasehold.leave_members($1, $2, $3, $4, $5)"#,
             &keys.rooms as &[&str],
             &keys.users as &[&str],
-            &keys.devices as &[&str],
             &keys.epochs,
+            &keys.devices as &[&str],
             self.now,
         )
         .fetch_one(&self.durable)
         .await?;
-        session_outcomes(&outcomes, "left")
+        self.expired(row.members_expired);
+        session_outcomes(&row.outcomes, "left")
     }
 }

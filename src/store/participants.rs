@@ -1,4 +1,5 @@
-//! Who is in a room: `leasehold.room_members`, and `prune_rooms` where it shows an expired one.
+//! Who is in a room: `leasehold.room_sessions`; and `leasehold.prune_rooms` as a step of its own
+//! where that shows that something has expired.
 
 use std::collections::HashMap;
 
@@ -9,9 +10,7 @@ use sqlx::types::Json;
 
 use super::error::promised;
 use super::{Store, StoreError};
-use crate::domain::{
-    DeviceId, LiveSession, Participant, Participants, RoomHead, RoomId, Status, UserId,
-};
+use crate::domain::{DeviceId, LiveSession, Participant, Participants, RoomHead, RoomId, UserId};
 
 impl Store {
     /// The participants of each of these rooms, none of them expired. Afterwards
@@ -24,28 +23,25 @@ impl Store {
         rooms: &[RoomId],
     ) -> Result<HashMap<RoomId, Participants>, StoreError> {
         let mut found = HashMap::with_capacity(rooms.len());
-        let mut unread: Vec<&str> = rooms.iter().map(RoomId::as_str).collect();
-        while !unread.is_empty() {
-            let expired = read_rooms(&self.durable, &unread, self.now, &mut found).await?;
-            if !expired.is_empty() {
-                // A renewal under way may save the member: prune waits for it, then the room is read anew.
-                self.prune(&expired).await?;
+        let ids: Vec<&str> = rooms.iter().map(RoomId::as_str).collect();
+        let due = read_rooms(&self.durable, &ids, self.now, &mut found).await?;
+        if !due.is_empty() {
+            match self.prune(&due).await {
+                // A standby, or a primary that is about to step down: reading is all that it can do.
+                Ok(()) | Err(StoreError::ReadOnly(_)) => {}
+                Err(error) => return Err(error),
             }
-            unread = rooms
-                .iter()
-                .map(RoomId::as_str)
-                .filter(|id| expired.iter().any(|e| e == id))
-                .collect();
         }
         Ok(found)
     }
 
-    /// Removes what has expired in these rooms, and the rooms that this leaves empty.
+    /// Removes what has expired in these rooms, and the rooms that this leaves empty, but for what
+    /// another transaction holds.
     ///
     /// # Errors
     /// Where it did not happen.
     pub async fn prune(&self, rooms: &[String]) -> Result<(), StoreError> {
-        sqlx::query!(
+        let pruned = sqlx::query!(
             r#"select members_expired as "members_expired!", rooms_closed as "rooms_closed!"
                from leasehold.prune_rooms($1, $2)"#,
             rooms,
@@ -53,11 +49,12 @@ impl Store {
         )
         .fetch_one(&self.durable)
         .await?;
+        self.expired(pruned.members_expired);
         Ok(())
     }
 }
 
-/// Reads what is there into `found`; returns the rooms that cannot be answered yet.
+/// Reads what is there into `found`; returns the rooms in which something is to be pruned.
 pub(super) async fn read_rooms(
     executor: impl PgExecutor<'_>,
     rooms: &[&str],
@@ -65,11 +62,11 @@ pub(super) async fn read_rooms(
     found: &mut HashMap<RoomId, Participants>,
 ) -> Result<Vec<String>, StoreError> {
     let rows = sqlx::query!(
-        r#"select room_id as "room_id!", as_of as "as_of!", generation, version, opened_at,
-                  user_id, device_id, epoch, arrival, joined_at, last_seen_at, lease_ms, lease_expires_at,
-                  disconnected_at, cursor as "cursor: Json<Box<RawValue>>",
-                  metadata as "metadata: Json<Box<RawValue>>", expired
-           from leasehold.room_members($1, $2)
+        r#"select room_id as "room_id!", as_of as "as_of!", has_expired as "has_expired!",
+                  generation, version, opened_at, user_id, device_id, epoch, arrival, joined_at,
+                  last_seen_at, heartbeat_ms, lease_expires_at, status,
+                  cursor as "cursor: Json<Box<RawValue>>", metadata as "metadata: Json<Box<RawValue>>"
+           from leasehold.room_sessions($1, $2)
            order by room_id, arrival, epoch desc"#,
         rooms as &[&str],
         now,
@@ -77,13 +74,10 @@ pub(super) async fn read_rooms(
     .fetch_all(executor)
     .await?;
 
-    let mut expired: Vec<String> = Vec::new();
+    let mut due: Vec<String> = Vec::new();
     for row in rows {
-        if row.expired == Some(true) {
-            if expired.last() != Some(&row.room_id) {
-                expired.push(row.room_id);
-            }
-            continue;
+        if row.has_expired && due.last() != Some(&row.room_id) {
+            due.push(row.room_id.clone());
         }
         let head = row.generation.zip(row.version).zip(row.opened_at);
         let room = found
@@ -105,14 +99,9 @@ pub(super) async fn read_rooms(
             epoch: promised(row.epoch, "epoch")?,
             joined_at: promised(row.joined_at, "joined_at")?,
             last_seen_at: promised(row.last_seen_at, "last_seen_at")?,
-            heartbeat_ms: promised(row.lease_ms, "lease_ms")?.cast_unsigned() / 3,
+            heartbeat_ms: promised(row.heartbeat_ms, "heartbeat_ms")?.cast_unsigned(),
             lease_expires_at: promised(row.lease_expires_at, "lease_expires_at")?,
-            status: status(
-                row.as_of,
-                row.last_seen_at,
-                row.lease_ms,
-                row.disconnected_at,
-            ),
+            status: promised(row.status, "status")?.parse()?,
             cursor: row.cursor.map(|json| json.0),
             metadata: row.metadata.map(|json| json.0),
         };
@@ -125,20 +114,5 @@ pub(super) async fn read_rooms(
             }),
         }
     }
-    found.retain(|room, _| !expired.iter().any(|id| id == room.as_str()));
-    Ok(expired)
-}
-
-// Until SQL says so.
-pub(super) fn status(
-    at: DateTime<Utc>,
-    seen: Option<DateTime<Utc>>,
-    lease_ms: Option<i32>,
-    lost: Option<DateTime<Utc>>,
-) -> Status {
-    let late = chrono::TimeDelta::milliseconds(i64::from(lease_ms.unwrap_or(0)) / 2);
-    match lost.is_some() || seen.is_some_and(|seen| at > seen + late) {
-        true => Status::Reconnecting,
-        false => Status::Connected,
-    }
+    Ok(due)
 }

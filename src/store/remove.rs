@@ -10,7 +10,8 @@ impl Store {
     /// Where it did not happen, or that is not known.
     pub async fn remove(&self, removal: &Removal) -> Result<RemovalOutcome, StoreError> {
         let row = sqlx::query!(
-            r#"select outcome as "outcome!", sessions_ended as "sessions_ended!"
+            r#"select outcome as "outcome!", sessions_ended as "sessions_ended!",
+                      members_expired as "members_expired!"
                from leasehold.remove_member($1, $2, $3, $4, $5)"#,
             removal.room_id.as_str(),
             removal.user_id.as_str(),
@@ -20,6 +21,7 @@ impl Store {
         )
         .fetch_one(&self.durable)
         .await?;
+        self.expired(row.members_expired);
         match row.outcome.as_str() {
             "removed" | "absent" => Ok(Ok(row.sessions_ended)),
             reason => Ok(Err(reason.parse()?)),
@@ -31,12 +33,15 @@ impl Store {
     /// # Errors
     /// Where it did not happen, or that is not known.
     pub async fn close_room(&self, room_id: &RoomId) -> Result<i32, StoreError> {
-        Ok(sqlx::query_scalar!(
-            r#"select sessions_ended as "sessions_ended!" from leasehold.close_room($1, $2)"#,
+        let row = sqlx::query!(
+            r#"select sessions_ended as "sessions_ended!", members_expired as "members_expired!"
+               from leasehold.close_room($1, $2)"#,
             room_id.as_str(),
             self.now,
         )
         .fetch_one(&self.durable)
-        .await?)
+        .await?;
+        self.expired(row.members_expired);
+        Ok(row.sessions_ended)
     }
 }

@@ -50,8 +50,8 @@ impl Store {
     ) -> Result<Vec<Whereabouts>, StoreError> {
         let rows = sqlx::query!(
             r#"select room_id as "room_id!", generation as "generation!", epoch as "epoch!",
-                      joined_at as "joined_at!", last_seen_at as "last_seen_at!", lease_ms as "lease_ms!",
-                      lease_expires_at as "lease_expires_at!", disconnected_at, as_of as "as_of!"
+                      status as "status!", joined_at as "joined_at!", last_seen_at as "last_seen_at!",
+                      lease_expires_at as "lease_expires_at!"
                from leasehold.user_rooms($1, $2, $3, $4)"#,
             user_id.as_str(),
             after.map_or("", RoomId::as_str),
@@ -69,12 +69,7 @@ impl Store {
                     joined_at: row.joined_at,
                     last_seen_at: row.last_seen_at,
                     lease_expires_at: row.lease_expires_at,
-                    status: super::participants::status(
-                        row.as_of,
-                        Some(row.last_seen_at),
-                        Some(row.lease_ms),
-                        row.disconnected_at,
-                    ),
+                    status: row.status.parse()?,
                 })
             })
             .collect()

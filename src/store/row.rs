@@ -1,33 +1,57 @@
 //! Rows that other transactions may hold: which are held now, and waiting until one is free.
 
 use super::{Store, StoreError};
-use crate::domain::{DeviceId, RoomId, UserId};
+use crate::domain::{DeviceId, RoomId, SessionKey, UserId};
 
 /// A row that a request cannot do without.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Row {
-    /// A room's, with the sessions in it that have to give way.
+    /// A room's, with the sessions in it that have expired.
     Room(RoomId),
     /// A session's.
     Session(RoomId, UserId, DeviceId),
+    /// Both.
+    RoomAndSession(SessionKey),
+}
+
+impl Row {
+    /// That of a session.
+    pub fn of(session: &SessionKey) -> Self {
+        let session = session.clone();
+        Self::Session(session.room_id, session.user_id, session.device_id)
+    }
 }
 
 impl Store {
-    /// For each of these rooms whether another transaction holds it now.
+    /// For each join or leave the row that another transaction holds at this moment and that it
+    /// needs; `None` where there is no such row.
     ///
     /// # Errors
     /// Where the database does not answer.
-    pub async fn held_rooms(
+    pub async fn held_rows(
         &self,
-        rooms: impl Iterator<Item = &RoomId>,
-    ) -> Result<Vec<bool>, StoreError> {
-        let rooms: Vec<&str> = rooms.map(RoomId::as_str).collect();
-        Ok(sqlx::query_scalar!(
-            r#"select leasehold.held_rooms($1) as "held!""#,
+        requests: impl Iterator<Item = (&RoomId, &UserId, &DeviceId)> + Clone,
+    ) -> Result<Vec<Option<Row>>, StoreError> {
+        let rooms: Vec<&str> = requests.clone().map(|(room, ..)| room.as_str()).collect();
+        let users: Vec<&str> = requests.clone().map(|(_, user, _)| user.as_str()).collect();
+        let devices = requests.clone().map(|(.., device)| device.as_sql());
+        let words: Vec<Option<String>> = sqlx::query_scalar!(
+            r#"select leasehold.held_rows($1, $2, $3, $4) as "held!: Vec<Option<String>>""#,
             &rooms as &[&str],
+            &users as &[&str],
+            &devices.collect::<Vec<&str>>() as &[&str],
+            self.now,
         )
         .fetch_one(&self.durable)
-        .await?)
+        .await?;
+        let held = words.iter().zip(requests);
+        Ok(held
+            .map(|(word, (room, user, device))| match word.as_deref() {
+                Some("session") => Some(Row::Session(room.clone(), user.clone(), device.clone())),
+                Some(_) => Some(Row::Room(room.clone())),
+                None => None,
+            })
+            .collect())
     }
 
     /// Returns when no other transaction holds the row.
@@ -36,20 +60,33 @@ impl Store {
     /// [`StoreError::Locked`] where it is held for long, so that others have their turn.
     pub async fn await_row(&self, row: &Row) -> Result<(), StoreError> {
         match row {
+            Row::RoomAndSession(session) => {
+                sqlx::query!(
+                    r#"select leasehold.await_room($1, $4) as "room: ()",
+                              leasehold.await_session($1, $2, $3) as "session: ()""#,
+                    session.room_id.as_str(),
+                    session.user_id.as_str(),
+                    session.device_id.as_sql(),
+                    self.now,
+                )
+                .fetch_one(&self.waiting)
+                .await?;
+            }
             Row::Room(room_id) => {
                 sqlx::query!(
-                    r#"select locked as "locked!" from leasehold.lock_rooms($1)"#,
-                    &[room_id.as_str()] as &[&str],
+                    r#"select leasehold.await_room($1, $2) as "free: ()""#,
+                    room_id.as_str(),
+                    self.now,
                 )
                 .fetch_one(&self.waiting)
                 .await?;
             }
             Row::Session(room_id, user_id, device_id) => {
                 sqlx::query!(
-                    r#"select leasehold.lock_members($1, $2, $3, clock_timestamp()) as "locked: ()""#,
-                    &[room_id.as_str()] as &[&str],
-                    &[user_id.as_str()] as &[&str],
-                    &[device_id.as_sql()] as &[&str],
+                    r#"select leasehold.await_session($1, $2, $3) as "free: ()""#,
+                    room_id.as_str(),
+                    user_id.as_str(),
+                    device_id.as_sql(),
                 )
                 .fetch_one(&self.waiting)
                 .await?;

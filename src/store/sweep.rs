@@ -21,7 +21,7 @@ impl Store {
     /// # Errors
     /// Where nothing was removed.
     pub async fn sweep(&self, max_members: i32) -> Result<SweepBatch, StoreError> {
-        Ok(sqlx::query_as!(
+        let batch = sqlx::query_as!(
             SweepBatch,
             r#"select ran as "ran!", members_expired as "members_expired!",
                       rooms_closed as "rooms_closed!", finished as "finished!"
@@ -30,6 +30,8 @@ impl Store {
             self.now,
         )
         .fetch_one(&self.durable)
-        .await?)
+        .await?;
+        self.expired(batch.members_expired);
+        Ok(batch)
     }
 }

@@ -9,8 +9,8 @@ use super::{Store, StoreError};
 pub struct Violation {
     /// The number of the invariant.
     pub invariant: i32,
-    /// In which room.
-    pub room_id: String,
+    /// In which room; of none where it is about the lease clock.
+    pub room_id: Option<String>,
     /// Whose, where it is about somebody.
     pub user_id: Option<String>,
     /// A sentence that says what is the case.
@@ -19,7 +19,10 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invariant {}: room {:?}", self.invariant, self.room_id)?;
+        write!(f, "invariant {}", self.invariant)?;
+        if let Some(room) = &self.room_id {
+            write!(f, ": room {room:?}")?;
+        }
         if let Some(user) = &self.user_id {
             write!(f, ", user {user:?}")?;
         }
@@ -35,7 +38,7 @@ impl Store {
     pub async fn verify(&self) -> Result<Vec<Violation>, StoreError> {
         Ok(sqlx::query_as!(
             Violation,
-            r#"select invariant as "invariant!", room_id as "room_id!", user_id, detail as "detail!"
+            r#"select invariant as "invariant!", room_id, user_id, detail as "detail!"
                from leasehold.verify()"#,
         )
         .fetch_all(&self.durable)

@@ -31,7 +31,7 @@ async fn a_disconnect_changes_no_lease_and_a_heartbeat_undoes_it() {
         .disconnect(&[lost(1), lost(1)])
         .await
         .unwrap();
-    assert_eq!(outcome, [Ok(()), Ok(())]);
+    assert_eq!(outcome, [Some(Ok(())), Some(Ok(()))]);
     assert_eq!(session(5_000).await, (true, t(15_000)));
 
     database
@@ -61,13 +61,13 @@ async fn a_disconnect_is_guarded_as_a_heartbeat_is() {
     assert_eq!(
         at_the_end,
         [
-            Err(StaleReason::Superseded),
-            Ok(()),
-            Err(StaleReason::UnknownSession)
+            Some(Err(StaleReason::Superseded)),
+            Some(Ok(())),
+            Some(Err(StaleReason::UnknownSession))
         ]
     );
     let past_it = database.at(t(15_002)).disconnect(&[lost(2)]).await.unwrap();
-    assert_eq!(past_it, [Err(StaleReason::Expired)]);
+    assert_eq!(past_it, [Some(Err(StaleReason::Expired))]);
     database.verify().await;
 }
 
@@ -110,7 +110,7 @@ async fn of_two_reports_of_a_lost_transport_the_first_says_since_when() {
         .unwrap();
     for ms in [1, 2] {
         let outcome = database.at(t(ms)).disconnect(&[lost(1)]).await.unwrap();
-        assert_eq!(outcome, [Ok(())]);
+        assert_eq!(outcome, [Some(Ok(()))]);
     }
     assert_eq!(disconnected_at(&database).await, Some(t(1)));
     database.verify().await;

@@ -153,8 +153,8 @@ async fn a_later_purge_of_earlier_events_does_not_take_the_mark_back() {
     purge(&database, 10 + 1 + DAY_MS + 1, 1).await;
     database
         .execute(
-            "update leasehold.members set lease_expires_at = 'infinity';
-             update leasehold.rooms set next_expiry_at = 'infinity'",
+            "update leasehold.members set lease_end = 9223372036854775807;
+             update leasehold.rooms set next_end = 9223372036854775807",
         )
         .await;
     leaves(&database, "first", epoch, DAY_MS).await;

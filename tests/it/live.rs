@@ -522,7 +522,10 @@ async fn a_lost_transport_shows_at_once() {
     let mut events = app.events("r").await;
     events.expect("snapshot").await;
     let lost = session("r", "alice", "", 1);
-    assert_eq!(database.store.disconnect(&[lost]).await.unwrap(), [Ok(())]);
+    assert_eq!(
+        database.store.disconnect(&[lost]).await.unwrap(),
+        [Some(Ok(()))]
+    );
     let updated = events.expect("updated").await.data;
     assert_eq!(updated["participant"]["status"], "reconnecting");
     database.verify().await;

@@ -263,7 +263,7 @@ async fn subscribers_survive_a_restart_and_a_crash_of_postgres() {
         let mut connection = PgConnection::connect(&url).await.unwrap();
         let script = format!(
             "select leasehold.join_member('r', '{round}', p_lease_ms => 300000);
-             select leasehold.update_member('r', 'marker', 1, '{{\"end\": \"{round}\"}}');"
+             select leasehold.set_cursor('r', 'marker', 1, '{{\"end\": \"{round}\"}}');"
         );
         raw_sql(AssertSqlSafe(script))
             .execute(&mut connection)
@@ -324,8 +324,8 @@ async fn membership_commits_do_not_wait_for_the_lock_of_a_notify() {
     for statement in [
         "select leasehold.join_member('r', 'alice')",
         "select leasehold.heartbeat_member('r', 'alice', 1)",
-        "select leasehold.update_member('r', 'alice', 1, '{}')",
-        "select leasehold.disconnect_members('{r}', '{alice}', '{\"\"}', '{1}')",
+        "select leasehold.set_cursor('r', 'alice', 1, '{}')",
+        "select leasehold.disconnect_members('{r}', '{alice}', '{1}', '{\"\"}')",
         "select leasehold.leave_member('r', 'alice', 1)",
         "select leasehold.sweep()",
     ] {

@@ -78,7 +78,7 @@ async fn nothing_that_a_heartbeat_changes_is_indexed() {
              from pg_index i
              join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any (i.indkey::smallint[])
             where i.indrelid = 'leasehold.members'::regclass
-              and a.attname in ('last_seen_at', 'lease_expires_at', 'lease_ms', 'cursor',
+              and a.attname in ('last_seen_at', 'lease_end', 'lease_ms', 'cursor',
                                 'metadata', 'disconnected_at')"#
     )
     .fetch_all(&database.pool)

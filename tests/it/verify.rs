@@ -132,7 +132,7 @@ async fn it_reports_a_room_without_members() {
 #[tokio::test]
 async fn it_reports_a_lease_that_ends_before_the_rooms_bound() {
     let past = format!(
-        "update leasehold.rooms set next_expiry_at = {} where room_id = 'r'",
+        "update leasehold.rooms set next_end = leasehold.micros({}) where room_id = 'r'",
         super::support::race::at(15_001)
     );
     let database = sound().await;
@@ -140,7 +140,7 @@ async fn it_reports_a_lease_that_ends_before_the_rooms_bound() {
     let violations = database.store.verify().await.unwrap();
     assert_eq!(violations.len(), 1, "{violations:#?}");
     assert_eq!(violations[0].invariant, 5);
-    assert!(violations[0].detail.starts_with("next_expiry_at is"));
+    assert!(violations[0].detail.starts_with("next_end is"));
 }
 
 #[tokio::test]

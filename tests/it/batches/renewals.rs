@@ -34,7 +34,8 @@ async fn of_two_heartbeats_of_one_session_the_later_has_the_last_word() {
         .unwrap();
     assert_eq!(answers, [Ok(()), Ok(()), Ok(())]);
     let alice = sqlx::query!(
-        "select cursor, metadata, lease_ms, lease_expires_at, last_seen_at from leasehold.members"
+        r#"select cursor, metadata, lease_ms, last_seen_at,
+                  leasehold.lease_instant(lease_end) as "lease_expires_at!" from leasehold.members"#
     )
     .fetch_one(&database.pool)
     .await

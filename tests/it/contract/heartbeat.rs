@@ -138,7 +138,7 @@ async fn a_session_that_somebody_ended_is_told_why() {
             .execute(format!(
                 "begin;
                  select leasehold.lock_rooms(array['{room}']);
-                 select leasehold.end_members(array['{room}'], array['alice'], array[''], '{reason}', now());
+                 select leasehold.end_sessions(array['{room}'], array['alice'], array[''], '{reason}', now());
                  select leasehold.prune_rooms(array['{room}']);
                  commit"
             ))

@@ -78,7 +78,9 @@ pub async fn actual(database: &Database) -> Vec<String> {
             r.peak_members
         ));
     }
-    let members = sqlx::query!("select * from leasehold.members");
+    let members = sqlx::query!(
+        r#"select m.*, leasehold.instant(m.lease_end) as "lease_expires_at!" from leasehold.members m"#
+    );
     for m in members.fetch_all(pool).await.unwrap() {
         lines.push(format!(
             "member {} {} {:?} {} {} {} {} {} {} {:?} {:?}",

@@ -2,7 +2,7 @@
 
 use leasehold::domain::Join;
 
-use super::super::support::race::{Side, at, join_sql, leave_sql, lock_room};
+use super::super::support::race::{Side, at, beat_sql, join_sql, leave_sql, lock_room};
 use super::super::support::{Database, join, join_on, lease, t};
 use super::with_alice;
 
@@ -21,24 +21,12 @@ fn array(items: &[&str]) -> String {
     format!("array['{}']", items.join("', '"))
 }
 
-/// Heartbeats of these users' first epochs in room `r`, in this order.
-fn beats(users: &[&str]) -> String {
-    format!(
-        "select unnest(leasehold.heartbeat_members(
-             array_fill('r'::text, array[{n}]), {users}, array_fill(''::text, array[{n}]),
-             array_fill(1::bigint, array[{n}]), p_now => {at}))",
-        n = users.len(),
-        users = array(users),
-        at = at(100),
-    )
-}
-
 /// Leaves of these users' first epochs in room `r`, in this order.
 fn leaves(users: &[&str]) -> String {
     format!(
-        "select unnest(leasehold.leave_members(
-             array_fill('r'::text, array[{n}]), {users}, array_fill(''::text, array[{n}]),
-             array_fill(1::bigint, array[{n}]), {at}))",
+        "select unnest(l.outcomes) from leasehold.leave_members(
+             array_fill('r'::text, array[{n}]), {users}, array_fill(1::bigint, array[{n}]),
+             array_fill(''::text, array[{n}]), {at}) l",
         n = users.len(),
         users = array(users),
         at = at(100),
@@ -49,10 +37,9 @@ fn leaves(users: &[&str]) -> String {
 fn joins(requests: &[(&str, &str)]) -> String {
     let (rooms, users): (Vec<_>, Vec<_>) = requests.iter().copied().unzip();
     format!(
-        "select outcome from leasehold.join_members(
+        "select unnest(j.outcomes) from leasehold.join_members(
              {rooms}, {users}, array_fill(''::text, array[{n}]), array_fill(15000, array[{n}]),
-             array_fill(null::jsonb, array[{n}]), array_fill(null::jsonb, array[{n}]),
-             array_fill('replace'::text, array[{n}]), p_now => {at})",
+             p_now => {at}) j",
         n = requests.len(),
         rooms = array(&rooms),
         users = array(&users),
@@ -79,42 +66,22 @@ async fn both(
     Ok((first?, second?))
 }
 
-#[tokio::test]
-async fn heartbeats_of_the_same_members_in_opposite_orders_all_renew() {
-    let database = with_members(Database::new().await, &["a", "b"]).await;
-    let (first, second) = both(
-        &database,
-        lock_member("a"),
-        beats(&["a", "b"]),
-        beats(&["b", "a"]),
-    )
-    .await
-    .unwrap();
-    assert_eq!(first, ["renewed", "renewed"]);
-    assert_eq!(second, ["renewed", "renewed"]);
-    database.verify().await;
+/// A transaction that beats for these two one after the other, and a step that comes to wait for
+/// it in between: what the second beat and the step answer.
+async fn between_beats(
+    database: &Database,
+    [first, second]: [String; 2],
+    step: String,
+) -> Result<(String, Vec<String>), sqlx::Error> {
+    let mut beats = Side::holding(database, first).await;
+    let step = Side::new(database).await.waits(step).await;
+    let beaten = beats.answer_of(second).await?;
+    beats.run("commit").await;
+    Ok((beaten.concat(), step.answer().await?))
 }
 
-/// What the order is for.
-#[tokio::test]
-async fn without_an_order_heartbeats_of_the_same_members_would_deadlock() {
-    let database = with_members(Database::new().await, &["a", "b"]).await;
-    database
-        .replace_in(
-            "heartbeat_members",
-            "order by m.room_id, m.user_id, m.device_id",
-            "",
-        )
-        .await;
-    let answers = both(
-        &database,
-        lock_member("a"),
-        beats(&["a", "b"]),
-        beats(&["b", "a"]),
-    )
-    .await;
-    let error = answers.unwrap_err();
-    assert!(error.to_string().contains("deadlock"), "{error}");
+fn beats_of_a_and_z() -> [String; 2] {
+    [beat_sql("a", 1, 100), beat_sql("z", 1, 100)]
 }
 
 #[tokio::test]
@@ -134,35 +101,42 @@ async fn joins_of_the_same_rooms_in_opposite_orders_all_join() {
 }
 
 #[tokio::test]
-async fn a_leave_of_members_whose_heartbeats_come_in_another_order_waits_its_turn() {
-    let database = with_members(Database::new().await, &["a", "b"]).await;
-    let (beats, leaves) = both(
-        &database,
-        lock_member("a"),
-        beats(&["a", "b"]),
-        leaves(&["b", "a"]),
-    )
-    .await
-    .unwrap();
-    assert_eq!(beats, ["renewed", "renewed"]);
-    assert_eq!(leaves, ["left", "left"]);
+async fn a_leave_of_members_waits_for_the_first_of_them_and_holds_no_other() {
+    let database = with_members(Database::new().await, &["a", "z"]).await;
+    let (beaten, left) = between_beats(&database, beats_of_a_and_z(), leaves(&["z", "a"]))
+        .await
+        .unwrap();
+    assert_eq!(beaten, "renewed");
+    assert_eq!(left, ["left", "left"]);
     database.verify().await;
 }
 
 #[tokio::test]
-async fn a_rejoin_of_members_whose_heartbeats_come_in_another_order_waits_its_turn() {
-    let database = with_members(Database::new().await, &["a", "b"]).await;
-    let (beats, joins) = both(
-        &database,
-        lock_member("a"),
-        beats(&["a", "b"]),
-        joins(&[("r", "b"), ("r", "a")]),
-    )
-    .await
-    .unwrap();
-    assert_eq!(beats, ["renewed", "renewed"]);
-    assert_eq!(joins, ["joined", "joined"]);
+async fn a_rejoin_of_members_waits_for_the_first_of_them_and_holds_no_other() {
+    let database = with_members(Database::new().await, &["a", "z"]).await;
+    let rejoin = joins(&[("r", "z"), ("r", "a")]);
+    let (beaten, joined) = between_beats(&database, beats_of_a_and_z(), rejoin)
+        .await
+        .unwrap();
+    assert_eq!(beaten, "renewed");
+    assert_eq!(joined, ["joined", "joined"]);
     database.verify().await;
+}
+
+/// What the order is for.
+#[tokio::test]
+async fn without_an_order_a_leave_of_members_would_deadlock_with_their_heartbeats() {
+    let database = with_members(Database::new().await, &["a", "z"]).await;
+    database
+        .replace_in(
+            "lock_sessions",
+            "order by m.room_id, m.user_id, m.device_id",
+            "order by m.room_id, m.user_id desc, m.device_id",
+        )
+        .await;
+    let answers = between_beats(&database, beats_of_a_and_z(), leaves(&["a", "z"])).await;
+    let error = answers.unwrap_err();
+    assert!(error.to_string().contains("deadlock"), "{error}");
 }
 
 /// A database in which room `r` holds `a` for a minute and `z` for 15 s.
@@ -178,54 +152,41 @@ async fn with_one_about_to_expire() -> Database {
 }
 
 #[tokio::test]
-async fn a_rejoin_that_prunes_another_member_locks_both_in_the_order_of_heartbeats() {
+async fn a_rejoin_that_prunes_another_member_locks_both_in_one_order() {
     let database = with_one_about_to_expire().await;
     let rejoin = join_sql("a", 15_001);
-    let (beats, joins) = both(&database, lock_member("a"), beats(&["a", "z"]), rejoin)
+    let (beaten, joined) = between_beats(&database, beats_of_a_and_z(), rejoin)
         .await
         .unwrap();
-    assert_eq!(beats, ["renewed", "renewed"]);
-    assert_eq!(joins, ["joined 2 1"]);
+    assert_eq!(beaten, "renewed");
+    assert_eq!(joined, ["joined 2 1"]);
     database.verify().await;
 }
 
 #[tokio::test]
-async fn a_leave_that_prunes_another_member_locks_both_in_the_order_of_heartbeats() {
+async fn a_leave_that_prunes_another_member_locks_both_in_one_order() {
     let database = with_one_about_to_expire().await;
     let leave = leave_sql("a", 1, 15_001);
-    let (beats, left) = both(&database, lock_member("a"), beats(&["a", "z"]), leave)
+    let (beaten, left) = between_beats(&database, beats_of_a_and_z(), leave)
         .await
         .unwrap();
-    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(beaten, "renewed");
     assert_eq!(left, ["left"]);
     database.verify().await;
 }
 
-/// What locking them at once is for.
 #[tokio::test]
-async fn pruning_before_the_other_rows_are_locked_would_deadlock_with_heartbeats() {
-    let database = with_one_about_to_expire().await;
-    database
-        .replace_in("lock_members", "for update of m", "")
-        .await;
-    let rejoin = join_sql("a", 15_001);
-    let answers = both(&database, lock_member("a"), beats(&["a", "z"]), rejoin).await;
-    let error = answers.unwrap_err();
-    assert!(error.to_string().contains("deadlock"), "{error}");
-}
-
-#[tokio::test]
-async fn closing_a_room_locks_its_expired_and_its_other_members_in_the_order_of_heartbeats() {
+async fn closing_a_room_locks_its_expired_and_its_other_members_in_one_order() {
     let database = with_one_about_to_expire().await;
     let close = format!(
         "select concat_ws(' ', outcome, sessions_ended)
            from leasehold.close_room('r', p_now => {})",
         at(15_001)
     );
-    let (beats, closed) = both(&database, lock_member("a"), beats(&["a", "z"]), close)
+    let (beaten, closed) = between_beats(&database, beats_of_a_and_z(), close)
         .await
         .unwrap();
-    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(beaten, "renewed");
     assert_eq!(closed, ["closed 2"]);
     database.verify().await;
 }
@@ -247,7 +208,7 @@ async fn closing_a_room_locks_the_room_before_its_members() {
 }
 
 #[tokio::test]
-async fn removing_a_person_locks_all_devices_at_once_in_the_order_of_heartbeats() {
+async fn removing_a_person_locks_all_devices_in_one_order() {
     let database = Database::new().await;
     let stays = Join {
         lease: lease(60_000),
@@ -259,22 +220,21 @@ async fn removing_a_person_locks_all_devices_at_once_in_the_order_of_heartbeats(
         .join(&joins, Default::default())
         .await
         .unwrap();
-    let lock_device = "select from leasehold.members where device_id = 'a' for update";
-    let beats = format!(
-        "select unnest(leasehold.heartbeat_members(
-             array['r', 'r'], array['alice', 'alice'], array['a', 'z'], array[2, 1]::bigint[],
-             p_now => {}))",
-        at(100)
-    );
+    let beat = |device, epoch| {
+        format!(
+            "select leasehold.heartbeat_member('r', 'alice', {epoch}, '{device}', p_now => {})",
+            at(100)
+        )
+    };
     let remove = format!(
         "select concat_ws(' ', outcome, sessions_ended)
            from leasehold.remove_member('r', 'alice', p_now => {})",
         at(15_001)
     );
-    let (beats, removed) = both(&database, lock_device.to_owned(), beats, remove)
+    let (beaten, removed) = between_beats(&database, [beat("a", 2), beat("z", 1)], remove)
         .await
         .unwrap();
-    assert_eq!(beats, ["renewed", "renewed"]);
+    assert_eq!(beaten, "renewed");
     assert_eq!(removed, ["removed 2"]);
     database.verify().await;
 }
@@ -282,7 +242,9 @@ async fn removing_a_person_locks_all_devices_at_once_in_the_order_of_heartbeats(
 /// Ids are compared by their bytes, whatever the language of the database.
 #[tokio::test]
 async fn in_a_database_that_sorts_like_a_dictionary_joins_and_leaves_still_share_one_order() {
-    let database = Database::sorted_like_a_dictionary().await;
+    let Some(database) = Database::sorted_like_a_dictionary().await else {
+        return;
+    };
     database
         .at(t(0))
         .join(
@@ -292,8 +254,8 @@ async fn in_a_database_that_sorts_like_a_dictionary_joins_and_leaves_still_share
         .await
         .unwrap();
     let leaves = format!(
-        "select unnest(leasehold.leave_members(
-             array['a', 'B'], array['alice', 'alice'], array['', ''], array[1, 1]::bigint[], {}))",
+        "select unnest(l.outcomes) from leasehold.leave_members(
+             array['a', 'B'], array['alice', 'alice'], array[1, 1]::bigint[], array['', ''], {}) l",
         at(100)
     );
     let (left, joined) = both(
@@ -310,17 +272,17 @@ async fn in_a_database_that_sorts_like_a_dictionary_joins_and_leaves_still_share
 }
 
 #[tokio::test]
-async fn in_a_database_that_sorts_like_a_dictionary_heartbeats_and_pruning_still_share_one_order() {
-    let database = with_members(Database::sorted_like_a_dictionary().await, &["B", "a"]).await;
-    let prune = format!(
-        "select members_expired from leasehold.prune_rooms(array['r'], {})",
-        at(15_001)
-    );
-    let (pruned, beats) = both(&database, lock_member("B"), prune, beats(&["B", "a"]))
+async fn in_a_database_that_sorts_like_a_dictionary_sessions_are_locked_by_their_bytes() {
+    let Some(database) = Database::sorted_like_a_dictionary().await else {
+        return;
+    };
+    let database = with_members(database, &["B", "a"]).await;
+    let beats = [beat_sql("B", 1, 100), beat_sql("a", 1, 100)];
+    let (beaten, left) = between_beats(&database, beats, leaves(&["a", "B"]))
         .await
         .unwrap();
-    assert_eq!(pruned, ["2"]);
-    assert_eq!(beats, ["expired", "expired"]);
+    assert_eq!(beaten, "renewed");
+    assert_eq!(left, ["left", "left"]);
     database.verify().await;
 }
 

@@ -7,16 +7,13 @@ use super::{generations, members};
 const LOCK_MEMBER: &str = "select from leasehold.members where room_id = 'r' for update";
 const LOCK_ROOM: &str = "select from leasehold.rooms where room_id = 'r' for update";
 /// Ends alice's lease now, which is after the waiting step began and before it is let in.
-const LEASE_ENDS: &str = "update leasehold.rooms set next_expiry_at = clock_timestamp();
-     update leasehold.members set lease_expires_at = clock_timestamp();
+const LEASE_ENDS: &str = "update leasehold.rooms set next_end = leasehold.lease_clock();
+     update leasehold.members set lease_end = leasehold.lease_clock();
      commit";
 const BEAT: &str = "select leasehold.heartbeat_member('r', 'alice', 1)";
 const LEAVE: &str = "select leasehold.leave_member('r', 'alice', 1)";
 const JOIN: &str = "select concat_ws(' ', outcome, epoch, generation)
      from leasehold.join_member('r', 'bob')";
-const PRUNE: &str = "select concat_ws(' ', members_expired, rooms_closed)
-     from leasehold.prune_rooms(array['r'])";
-
 /// What a step answers that waits for this lock while alice's lease ends.
 async fn after_waiting(database: &Database, lock: &str, step: &str) -> String {
     database
@@ -41,11 +38,7 @@ async fn a_heartbeat_that_waited_past_its_lease_is_refused() {
 async fn by_a_clock_read_before_the_lock_a_heartbeat_would_revive_the_expired() {
     let database = Database::new().await;
     database
-        .replace_in(
-            "heartbeat_members",
-            "v_now := coalesce(p_now, clock_timestamp());",
-            "v_now := coalesce(p_now, now());",
-        )
+        .replace_in("clocks", "clock_timestamp()", "now()")
         .await;
     let answer = after_waiting(&database, LOCK_MEMBER, BEAT).await;
     assert_eq!(answer, "renewed");
@@ -64,7 +57,7 @@ async fn a_leave_that_waited_past_its_lease_finds_it_expired() {
 async fn by_a_clock_read_before_the_lock_a_leave_would_end_what_had_expired() {
     let database = Database::new().await;
     database
-        .replace_in("lock_rooms", "clock_timestamp()", "now()")
+        .replace_in("clocks", "clock_timestamp()", "now()")
         .await;
     let answer = after_waiting(&database, LOCK_ROOM, LEAVE).await;
     assert_eq!(answer, "left");
@@ -83,18 +76,10 @@ async fn a_join_that_waited_past_the_last_lease_opens_the_next_generation() {
 async fn by_a_clock_read_before_the_lock_a_join_would_keep_the_expired() {
     let database = Database::new().await;
     database
-        .replace_in("open_rooms", "clock_timestamp()", "now()")
+        .replace_in("clocks", "clock_timestamp()", "now()")
         .await;
     let answer = after_waiting(&database, LOCK_ROOM, JOIN).await;
     assert_eq!(answer, "joined 1 1");
-}
-
-#[tokio::test]
-async fn a_pruning_that_waited_past_a_lease_ends_it() {
-    let database = Database::new().await;
-    let answer = after_waiting(&database, LOCK_ROOM, PRUNE).await;
-    assert_eq!(answer, "1 1");
-    database.verify().await;
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ async fn a_heartbeat_that_waited_for_the_rejoin_is_superseded() {
 async fn without_the_epoch_an_old_heartbeat_would_renew_the_new_session() {
     let database = with_alice().await;
     database
-        .replace_in("heartbeat_members", "and m.epoch = p_epochs[q.ord]", "")
+        .replace_in("lock_live_sessions", "and m.epoch = p_epochs[q.ord]", "")
         .await;
     let mut rejoin = Side::holding(&database, join_sql("alice", 100)).await;
     let beat = Side::new(&database)
@@ -154,7 +154,7 @@ async fn last_seen_in_history(
 async fn of_two_heartbeats_of_one_member_both_renew() {
     let cursor = |line, ms| {
         format!(
-            r#"select leasehold.update_member('r', 'alice', 1, '{{"line": {line}}}', p_now => {})"#,
+            r#"select leasehold.set_cursor('r', 'alice', 1, '{{"line": {line}}}', p_now => {})"#,
             at(ms)
         )
     };
@@ -194,7 +194,7 @@ async fn a_shorter_lease_lowers_the_rooms_bound_before_a_join_that_waited_for_it
     beat.run("commit").await;
 
     assert_eq!(join.word().await, "joined 1 1");
-    assert_eq!(next_expiry_at(&database).await, t(1_100));
+    assert_eq!(next_end(&database).await, t(1_100));
     database.verify().await;
 }
 
@@ -206,7 +206,7 @@ async fn a_shorter_lease_that_waited_for_a_join_lowers_the_rooms_bound() {
     join.run("commit").await;
 
     assert_eq!(beat.word().await, "renewed");
-    assert_eq!(next_expiry_at(&database).await, t(1_100));
+    assert_eq!(next_end(&database).await, t(1_100));
     database.verify().await;
 }
 
@@ -218,7 +218,7 @@ async fn a_shorter_lease_that_waited_for_a_pruning_lowers_the_bound_that_it_set(
     prune.run("commit").await;
 
     assert_eq!(beat.word().await, "renewed");
-    assert_eq!(next_expiry_at(&database).await, t(1_100));
+    assert_eq!(next_end(&database).await, t(1_100));
     database.verify().await;
 }
 
@@ -229,10 +229,8 @@ fn shorter_lease(ms: i64) -> String {
     )
 }
 
-async fn next_expiry_at(
-    database: &super::super::support::Database,
-) -> chrono::DateTime<chrono::Utc> {
-    sqlx::query_scalar!("select next_expiry_at from leasehold.rooms")
+async fn next_end(database: &super::super::support::Database) -> chrono::DateTime<chrono::Utc> {
+    sqlx::query_scalar!(r#"select leasehold.instant(next_end) as "at!" from leasehold.rooms"#)
         .fetch_one(&database.pool)
         .await
         .unwrap()

@@ -17,12 +17,12 @@ async fn with_alice_and_bob() -> Database {
     database
 }
 
-/// Heartbeats of alice and bob in one batch that does not wait.
+/// Heartbeats of alice and bob in one batch.
 fn beats(ms: i64) -> String {
     format!(
         "select unnest(leasehold.heartbeat_members(
-             array['r', 'r'], array['alice', 'bob'], array['', ''], array[1, 1]::bigint[],
-             p_wait => false, p_now => {}))",
+             array['r', 'r'], array['alice', 'bob'], array[1, 1]::bigint[], array['', ''],
+             p_now => {}))",
         at(ms)
     )
 }
@@ -49,7 +49,7 @@ async fn the_held_session_is_busy_and_unchanged_and_the_others_are_renewed() {
 async fn a_batch_that_waited_would_hold_up_the_others() {
     let database = with_alice_and_bob().await;
     database
-        .replace_in("heartbeat_members", "skip locked", "")
+        .replace_in("lock_live_sessions", "skip locked", "")
         .await;
     let mut holder = Side::holding(&database, LOCK_ALICE).await;
     let batch = Side::new(&database).await.waits(beats(100)).await;

@@ -37,26 +37,28 @@ async fn a_join_that_waited_for_a_pruning_that_gave_up_prunes_itself() {
 }
 
 #[tokio::test]
-async fn a_pruning_that_waited_for_a_join_keeps_the_room() {
+async fn a_pruning_passes_over_a_room_that_somebody_joins() {
     let database = with_alice().await;
     let mut join = Side::holding(&database, join_sql("bob", 15_000)).await;
-    let prune = Side::new(&database).await.waits(prune_sql(15_001)).await;
+    let mut prune = Side::new(&database).await;
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["0 0"]);
     join.run("commit").await;
 
-    assert_eq!(prune.word().await, "1 0");
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["1 0"]);
     assert_eq!(members(&database).await, ["bob 1"]);
     assert_eq!(generations(&database).await, ["1"]);
     database.verify().await;
 }
 
 #[tokio::test]
-async fn a_pruning_that_waited_for_a_join_that_gave_up_closes_the_room() {
+async fn a_pruning_after_a_join_that_gave_up_closes_the_room() {
     let database = with_alice().await;
     let mut join = Side::holding(&database, join_sql("bob", 15_000)).await;
-    let prune = Side::new(&database).await.waits(prune_sql(15_001)).await;
+    let mut prune = Side::new(&database).await;
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["0 0"]);
     join.run("rollback").await;
 
-    assert_eq!(prune.word().await, "1 1");
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["1 1"]);
     assert_eq!(generations(&database).await, ["1 expired"]);
     database.verify().await;
 }
@@ -66,7 +68,7 @@ async fn a_pruning_that_waited_for_a_join_that_gave_up_closes_the_room() {
 async fn without_the_rooms_lock_a_pruning_would_overlook_the_lease_of_somebody_who_joins() {
     let database = with_alice().await;
     database
-        .replace_in("lock_rooms", "for no key update", "")
+        .replace_in("lock_free_rooms", "for no key update skip locked", "")
         .await;
     let short = join_sql("bob", 100).replace("p_now", "p_lease_ms => 1000, p_now");
     let mut join = Side::holding(&database, short).await;
@@ -77,21 +79,9 @@ async fn without_the_rooms_lock_a_pruning_would_overlook_the_lease_of_somebody_w
     let violations = database.store.verify().await.unwrap();
     assert_eq!(violations.len(), 1, "{violations:?}");
     assert!(
-        violations[0].detail.starts_with("next_expiry_at is"),
+        violations[0].detail.starts_with("next_end is"),
         "{violations:?}"
     );
-}
-
-#[tokio::test]
-async fn a_pruning_that_waited_for_a_join_keeps_the_bound_of_its_shorter_lease() {
-    let database = with_alice().await;
-    let short = join_sql("bob", 100).replace("p_now", "p_lease_ms => 1000, p_now");
-    let mut join = Side::holding(&database, short).await;
-    let prune = Side::new(&database).await.waits(prune_sql(100)).await;
-    join.run("commit").await;
-
-    assert_eq!(prune.word().await, "0 0");
-    database.verify().await;
 }
 
 /// The lock alone is not enough: a statement that began before it was granted has an older snapshot.

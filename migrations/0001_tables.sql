@@ -1,0 +1,235 @@
+-- What is true now (the rooms that exist and the sessions in them), what was
+-- true (every lifetime of a room, every join and every end), what a purge must
+-- leave behind, and when the jobs last ran.
+--
+-- Written to by the functions of the later migrations only. A room's row is
+-- the lock under which its membership changes; a session's row is all that a
+-- heartbeat touches. Nothing that a heartbeat changes is indexed, so that its
+-- update stays HOT, and the fill factor leaves it room on its own page.
+--
+-- An UPDATE checks all constraints of its table, changed columns or not, and
+-- prepares them for each statement: what an id may be is therefore checked
+-- where a join is recorded, once, and not with every heartbeat.
+
+do $$
+begin
+    if current_setting('server_encoding') <> 'UTF8' then
+        raise exception 'leasehold needs a database with encoding UTF8, this one has %',
+            current_setting('server_encoding')
+            using hint = 'create the database with: create database … encoding ''UTF8'' template template0';
+    end if;
+end
+$$;
+
+create function leasehold.is_id(p_id text) returns boolean
+    language sql immutable parallel safe
+    return char_length(p_id) between 1 and 256
+        and p_id !~ '[\u0001-\u001f\u007f-\u009f]';
+
+comment on function leasehold.is_id(text) is
+    'Whether a text can be a room, user or device id: 1 to 256 characters, no control characters.';
+
+create table leasehold.rooms (
+    room_id        text collate "C" not null,
+    generation     bigint           not null,
+    version        bigint           not null,
+    opened_at      timestamptz      not null,
+    next_end       bigint           not null,
+    member_count   integer          not null,
+    peak_members   integer          not null,
+
+    constraint rooms_pkey primary key (room_id),
+    constraint rooms_generation_positive check (generation >= 1),
+    constraint rooms_version_not_negative check (version >= 0),
+    constraint rooms_member_count_within_peak check (member_count between 0 and peak_members)
+) with (fillfactor = 70);
+
+comment on table leasehold.rooms is
+    'The rooms that exist: one row each, present exactly as long as the room has a member.';
+comment on column leasehold.rooms.generation is
+    'Which lifetime of the room this is; strictly increasing, also over purges.';
+comment on column leasehold.rooms.version is
+    'How many joins and ends this generation has seen; 0 only inside the transaction that opens it.';
+comment on column leasehold.rooms.next_end is
+    'A lower bound on the lease clock: no lease of the room ends before it. Lets a join skip looking for expired sessions.';
+comment on column leasehold.rooms.member_count is
+    'Members with a session in the table, whether or not its lease has ended since.';
+
+create table leasehold.members (
+    room_id          text collate "C" not null,
+    user_id          text collate "C" not null,
+    device_id        text collate "C" not null,
+    epoch            bigint           not null,
+    arrival          bigint           not null,
+    joined_at        timestamptz      not null,
+    last_seen_at     timestamptz      not null,
+    lease_end        bigint           not null,
+    disconnected_at  timestamptz,
+    lease_ms         integer          not null,
+    heartbeat_ms     integer          not null,
+    cursor           jsonb,
+    metadata         jsonb,
+
+    constraint members_pkey primary key (room_id, user_id, device_id),
+    constraint members_room_fkey foreign key (room_id) references leasehold.rooms (room_id),
+    constraint members_lengths_positive check (least(lease_ms, heartbeat_ms) >= 1)
+) with (
+    fillfactor = 60,
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_cost_delay = 1
+);
+
+create index members_by_user on leasehold.members (user_id, room_id);
+
+comment on table leasehold.members is
+    'The sessions that hold a lease: one row per room, user and device. A member with several devices has several.';
+comment on column leasehold.members.device_id is
+    'Empty for the one unnamed device.';
+comment on column leasehold.members.arrival is
+    'The room''s version at which this member arrived, kept over reconnects and devices: the order of the list.';
+comment on column leasehold.members.lease_end is
+    'The last moment at which the session lives, in microseconds of the lease clock; see leasehold.lease_expired. Not to be compared with now().';
+comment on column leasehold.members.disconnected_at is
+    'When the transport was reported lost; a heartbeat clears it.';
+comment on column leasehold.members.lease_ms is
+    'How long a lease of this session lasts.';
+comment on column leasehold.members.heartbeat_ms is
+    'How often this session means to renew its lease; see leasehold.session_status.';
+
+create table leasehold.blocks (
+    room_id       text collate "C" not null,
+    user_id       text collate "C" not null,
+    blocked_until timestamptz      not null,
+
+    constraint blocks_pkey primary key (room_id, user_id),
+    constraint blocks_room_id_form check (leasehold.is_id(room_id)),
+    constraint blocks_user_id_form check (leasehold.is_id(user_id))
+);
+
+create index blocks_by_end on leasehold.blocks (blocked_until);
+
+comment on table leasehold.blocks is
+    'Who may not join a room, and until when: a removal that holds for a time.';
+
+create table leasehold.room_generations (
+    room_id        text collate "C" not null,
+    generation     bigint           not null,
+    opened_at      timestamptz      not null,
+    closed_at      timestamptz,
+    close_reason   text,
+    closed_version bigint,
+    peak_members   integer,
+
+    constraint room_generations_pkey primary key (room_id, generation),
+    constraint room_generations_closed_whole check (
+        num_nulls(closed_at, close_reason, closed_version, peak_members) in (0, 4)),
+    constraint room_generations_close_reason_known check (
+        close_reason in ('left', 'expired', 'removed', 'room_closed'))
+);
+
+create unique index room_generations_one_open
+    on leasehold.room_generations (room_id) where closed_at is null;
+create index room_generations_by_closed_at
+    on leasehold.room_generations (closed_at) where closed_at is not null;
+
+comment on table leasehold.room_generations is
+    'One row per lifetime of a room; the columns of its end are null while it is open.';
+comment on column leasehold.room_generations.close_reason is
+    'How its last session ended.';
+comment on column leasehold.room_generations.closed_version is
+    'The version of the event that closed it.';
+
+-- Each row is written in the transaction of the change that it records. The
+-- unique keys are the invariants: one position in a room's life per event, and
+-- an epoch that is joined once and ended once. The latter starts with the user,
+-- so that it also finds a user's sessions.
+create table leasehold.membership_events (
+    event_id     bigint           not null generated always as identity,
+    xact_id      xid8             not null default pg_current_xact_id(),
+    room_id      text collate "C" not null,
+    generation   bigint           not null,
+    version      bigint           not null,
+    user_id      text collate "C" not null,
+    device_id    text collate "C" not null,
+    epoch        bigint           not null,
+    kind         text             not null,
+    reason       text,
+    occurred_at  timestamptz      not null,
+    recorded_at  timestamptz      not null,
+    last_seen_at timestamptz,
+
+    constraint membership_events_pkey primary key (room_id, generation, version),
+    constraint membership_events_once unique (user_id, room_id, epoch, kind),
+    constraint membership_events_ids_well_formed check (
+        kind <> 'joined'
+        or (leasehold.is_id(room_id) and leasehold.is_id(user_id)
+            and (device_id = '' or leasehold.is_id(device_id)))),
+    constraint membership_events_epoch_positive check (epoch >= 1),
+    constraint membership_events_kind_known check (
+        (kind = 'joined' and reason is null and last_seen_at is null)
+        or (kind = 'ended' and reason is not null and last_seen_at is not null)),
+    constraint membership_events_reason_known check (
+        reason in ('left', 'expired', 'superseded', 'removed', 'room_closed'))
+) with (autovacuum_vacuum_insert_scale_factor = 0.1);
+
+create index membership_events_in_commit_order
+    on leasehold.membership_events (xact_id, event_id);
+
+comment on table leasehold.membership_events is
+    'Append-only: every join and every end of a session, once, in the transaction that made it so.';
+comment on column leasehold.membership_events.xact_id is
+    'The transaction that wrote it: lets a reader of the feed stop before the oldest one still running.';
+comment on column leasehold.membership_events.occurred_at is
+    'When it became true; for an expiry the end of the lease, however late it was recorded.';
+comment on column leasehold.membership_events.recorded_at is
+    'When it was written.';
+comment on column leasehold.membership_events.last_seen_at is
+    'On an end: the session''s last heartbeat.';
+
+create table leasehold.epoch_floors (
+    room_id text collate "C" not null,
+    user_id text collate "C" not null,
+    epoch   bigint           not null,
+
+    constraint epoch_floors_pkey primary key (room_id, user_id)
+);
+
+comment on table leasehold.epoch_floors is
+    'The highest epoch of a room and user among purged history, so that epochs never go back.';
+
+create table leasehold.generation_floors (
+    room_id    text collate "C" not null,
+    generation bigint           not null,
+
+    constraint generation_floors_pkey primary key (room_id)
+);
+
+comment on table leasehold.generation_floors is
+    'The highest generation of a room among purged history, so that generations never go back.';
+
+create table leasehold.sweeps (
+    only_row      boolean     not null default true,
+    last_swept_at timestamptz,
+
+    constraint sweeps_pkey primary key (only_row),
+    constraint sweeps_one_row check (only_row)
+);
+insert into leasehold.sweeps default values;
+
+comment on table leasehold.sweeps is
+    'One row: when a sweep last found nothing more to do. Its age is how late the history may be.';
+
+create table leasehold.purges (
+    only_row        boolean not null default true,
+    purged_xact_id  xid8,
+    purged_event_id bigint,
+    purged_part     integer,
+
+    constraint purges_pkey primary key (only_row),
+    constraint purges_one_row check (only_row),
+    constraint purges_position_whole check (num_nulls(purged_xact_id, purged_event_id, purged_part) in (0, 3))
+);
+insert into leasehold.purges default values;
+
+comment on table leasehold.purges is
+    'One row: the highest position in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';

@@ -1,0 +1,207 @@
+-- The lease clock: the database's clock less the time in which nobody served.
+--
+-- A lease measures the silence of a client. While no instance could be heard,
+-- silence means nothing, so the clock by which leases are judged stands still
+-- then. It is a number of microseconds, so that nobody compares it with now()
+-- by accident; whatever is recorded as having happened stays on the database's
+-- clock.
+--
+-- Each serving instance beats once a second. Coming back after a time without
+-- beats is one update of one row: no session is touched, all of them go on
+-- from where they were, nothing is extended twice, and it does not matter who
+-- comes back first. Only a missing beat stops the clock, never the share of
+-- clients that are silent. A clock of the database that jumps, a machine that
+-- was suspended and an overload in which no beat gets through are the same case.
+
+create table leasehold.pulse (
+    only_row     boolean not null default true,
+    last_at      timestamptz,
+    paused       bigint  not null default 0,
+    floor        bigint  not null default 0,
+    spread_until bigint  not null default 0,
+    gap          bigint  not null default 3000000,
+    max_pause    bigint  not null default 600000000,
+
+    constraint pulse_pkey primary key (only_row),
+    constraint pulse_one_row check (only_row),
+    constraint pulse_lengths check (gap >= 1 and max_pause >= 0)
+) with (fillfactor = 10);
+insert into leasehold.pulse default values;
+
+comment on table leasehold.pulse is
+    'One row: when an instance last served, and for how long the lease clock has stood still. All lengths in microseconds.';
+comment on column leasehold.pulse.last_at is
+    'The last beat; null where no instance has served yet: then the lease clock is the database''s.';
+comment on column leasehold.pulse.paused is
+    'By how much the lease clock is behind the database''s.';
+comment on column leasehold.pulse.floor is
+    'The lease clock at the last beat: it never shows less.';
+comment on column leasehold.pulse.spread_until is
+    'On the lease clock: no other outage before it makes the clock stand still longer than it lasted.';
+comment on column leasehold.pulse.gap is
+    'Beats that are further apart than this are an outage.';
+comment on column leasehold.pulse.max_pause is
+    'The longest that one outage stops the clock; 0 switches it off.';
+
+create table leasehold.outages (
+    outage_id     bigint      not null generated always as identity,
+    began_at      timestamptz not null,
+    ended_at      timestamptz not null,
+    lease_at      bigint      not null,
+    paused_before bigint      not null,
+    paused_after  bigint      not null,
+
+    constraint outages_pkey primary key (outage_id)
+);
+create index outages_by_lease_at on leasehold.outages (lease_at, outage_id);
+
+comment on table leasehold.outages is
+    'The times in which nobody served, or the database''s clock jumped: from the last beat before to the first one after.';
+comment on column leasehold.outages.lease_at is
+    'Where the lease clock stood meanwhile.';
+comment on column leasehold.outages.paused_after is
+    'By how much the lease clock is behind the database''s from then on.';
+
+create function leasehold.micros(p_at timestamptz)
+    returns bigint
+    language sql immutable parallel safe
+    return (extract(epoch from p_at) * 1000000)::bigint;
+
+comment on function leasehold.micros(timestamptz) is
+    'Internal. An instant as microseconds since 1970.';
+
+create function leasehold.instant(p_micros bigint)
+    returns timestamptz
+    language sql immutable parallel safe
+    return timestamptz '1970-01-01 00:00:00+00' + p_micros * interval '1 microsecond';
+
+comment on function leasehold.instant(bigint) is
+    'Internal. The opposite of micros.';
+
+create function leasehold.clocks(
+    p_now timestamptz default null,
+    out now timestamptz,
+    out lease_now bigint
+)
+    language sql volatile
+as $$
+    select c.now,
+           case when p.last_at is null then leasehold.micros(c.now) - p.paused
+                else greatest(
+                    p.floor,
+                    case when age.micros between 0 and p.gap then leasehold.micros(c.now)
+                         -- Nobody serves, or the clock stepped back: it stands still, but not for ever,
+                         -- unless this is an instance that serves, whose beat is about to say how long.
+                         when age.micros > p.max_pause and current_setting('leasehold.serves', true) is distinct from 'on'
+                             then leasehold.micros(c.now) - p.max_pause
+                         when p.max_pause = 0 then leasehold.micros(c.now)
+                         else leasehold.micros(p.last_at) end - p.paused)
+           end
+      from leasehold.pulse p
+     cross join (select coalesce(p_now, clock_timestamp()) as now offset 0) c
+     cross join lateral (select leasehold.micros(c.now) - leasehold.micros(p.last_at) as micros) age
+$$;
+
+comment on function leasehold.clocks(timestamptz) is
+    'Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
+
+create function leasehold.lease_clock(p_now timestamptz default null)
+    returns bigint
+    language sql volatile
+    return (select c.lease_now from leasehold.clocks(p_now) c);
+
+comment on function leasehold.lease_clock(timestamptz) is
+    'The clock by which leases are judged, in microseconds: the database''s less the time in which nobody served. It stands still while no instance has beaten for longer than pulse.gap, for pulse.max_pause at the longest. Locks nothing.';
+
+create function leasehold.lease_expired(p_lease_end bigint, p_lease_now bigint)
+    returns boolean
+    language sql immutable parallel safe
+    return p_lease_now > p_lease_end;
+
+comment on function leasehold.lease_expired(bigint, bigint) is
+    'The one lease predicate, on the lease clock: at its end the session still lives, strictly past it it is gone.';
+
+create function leasehold.lease_instant(p_lease_end bigint)
+    returns timestamptz
+    language sql stable
+as $$
+    -- What comes strictly after a place where the clock stood still is after that outage.
+    select leasehold.instant(
+               p_lease_end
+               + coalesce(
+                   (select o.paused_after from leasehold.outages o
+                     where o.lease_at < p_lease_end
+                     order by o.lease_at desc, o.outage_id desc limit 1),
+                   (select o.paused_before from leasehold.outages o
+                     order by o.lease_at, o.outage_id limit 1),
+                   p.paused)
+               -- The clock goes on after the longest outage, also where no beat has said so yet.
+               + case when p_lease_end > greatest(p.floor, leasehold.micros(p.last_at) - p.paused)
+                           and clock_timestamp() > p.last_at + (p.gap + p.max_pause) * interval '1 microsecond'
+                      then p.max_pause else 0 end)
+      from leasehold.pulse p
+$$;
+
+comment on function leasehold.lease_instant(bigint) is
+    'When a lease that is over ended, on the database''s clock, however late that is asked.';
+
+create function leasehold.beat(
+    p_heartbeat_ms integer default 5000,
+    p_longest_lease_ms integer default 300000,
+    p_max_pause_ms bigint default 600000,
+    p_since_ms bigint default null,
+    p_now timestamptz default null,
+    out paused_ms bigint,
+    out was_outage boolean
+)
+    language plpgsql
+as $$
+declare
+    v_pulse leasehold.pulse;
+    v_now timestamptz;
+    v_age bigint;
+    v_jump bigint := 0;
+    v_outage bigint;
+    v_stood bigint;
+    v_lease_now bigint;
+    v_extra bigint := 0;
+    v_before bigint;
+begin
+    select * into v_pulse from leasehold.pulse for update;
+    v_before := v_pulse.paused;
+    v_now := coalesce(p_now, clock_timestamp());
+    v_age := leasehold.micros(v_now) - leasehold.micros(v_pulse.last_at);
+    v_pulse.max_pause := p_max_pause_ms * 1000;
+    was_outage := coalesce(v_age not between 0 and v_pulse.gap, false);
+
+    if was_outage then
+        v_stood := greatest(v_pulse.floor, leasehold.micros(v_pulse.last_at) - v_pulse.paused);
+        -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped.
+        if v_age < 0 or p_since_ms * 1000 < v_age then
+            v_jump := v_age - greatest(coalesce(p_since_ms * 1000, 0), 0);
+        end if;
+        v_outage := greatest(v_age - v_jump, 0);
+        v_lease_now := v_stood + v_outage
+                       - case when v_outage > v_pulse.gap then least(v_outage, v_pulse.max_pause) else 0 end;
+        -- Clients need a moment to find the service again: the clock stands still one heartbeat longer.
+        if v_outage > v_pulse.gap and v_pulse.max_pause > 0 and v_stood >= v_pulse.spread_until then
+            v_extra := p_heartbeat_ms * 1000::bigint;
+            v_pulse.spread_until := v_lease_now + p_longest_lease_ms * 1000::bigint;
+        end if;
+        v_pulse.paused := leasehold.micros(v_now) - v_lease_now + v_extra;
+        v_pulse.floor := v_lease_now;
+        insert into leasehold.outages (began_at, ended_at, lease_at, paused_before, paused_after)
+        values (v_pulse.last_at, v_now, v_stood, v_before, v_pulse.paused);
+    else
+        v_pulse.floor := greatest(v_pulse.floor, leasehold.micros(v_now) - v_pulse.paused);
+    end if;
+
+    update leasehold.pulse
+       set last_at = v_now, paused = v_pulse.paused, floor = v_pulse.floor,
+           spread_until = v_pulse.spread_until, max_pause = v_pulse.max_pause;
+    paused_ms := (v_pulse.paused - v_before) / 1000;
+end
+$$;
+
+comment on function leasehold.beat(integer, integer, bigint, bigint, timestamptz) is
+    'A sign that somebody serves, once a second from each instance. A beat that comes after a gap stops the lease clock for as long as the gap was (p_max_pause_ms at the longest, 0 for not at all) and one heartbeat longer, though not again within p_longest_lease_ms, and records the outage. p_since_ms is how long ago the caller''s own last beat was by a clock that cannot jump. Locks the pulse. Answers by how much the clock was stopped.';

@@ -1,0 +1,151 @@
+-- How sessions end, and the only code that removes for expiry or deletes a room.
+
+create function leasehold.end_sessions(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_reason text,
+    p_now timestamptz
+)
+    returns void
+    language plpgsql
+as $$
+begin
+    -- A member is gone with the last session: decided before anything is deleted.
+    update leasehold.rooms r
+       set version = r.version + t.sessions,
+           member_count = r.member_count - t.members
+      from (select e.room_id,
+                   sum(e.sessions)::bigint as sessions,
+                   count(*) filter (where e.sessions = (
+                       select count(*) from leasehold.members m
+                        where m.room_id = e.room_id and m.user_id = e.user_id))::integer as members
+              from (select k.room_id, k.user_id, count(*) as sessions
+                      from unnest(p_room_ids, p_user_ids) as k (room_id, user_id)
+                     group by k.room_id, k.user_id) e
+             group by e.room_id) t
+     where r.room_id = t.room_id;
+
+    -- Numbered up to the version that the room has now.
+    insert into leasehold.membership_events
+           (room_id, generation, version, user_id, device_id, epoch,
+            kind, reason, occurred_at, recorded_at, last_seen_at)
+    select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
+           'ended', p_reason, n.occurred_at, p_now, n.last_seen_at
+      from (select e.*,
+                   count(*) over (partition by e.room_id) as sessions,
+                   row_number() over (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id) as step
+              from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
+                           case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
+                      from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+                      join leasehold.members m
+                        on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e) n
+      join leasehold.rooms r on r.room_id = n.room_id
+     order by n.room_id, n.step;
+
+    delete from leasehold.members m
+     using unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+     where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id;
+end
+$$;
+
+comment on function leasehold.end_sessions(text[], text[], text[], text, timestamptz) is
+    'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
+
+create function leasehold.prune_locked(
+    p_room_ids text[],
+    p_now timestamptz,
+    p_lease_now bigint,
+    out members_expired integer,
+    out rooms_closed integer
+)
+    language plpgsql
+as $$
+declare
+    v_rooms text[];
+    v_users text[];
+    v_devices text[];
+begin
+    -- One that somebody holds is renewed by them, or is left for the next time.
+    select array_agg(e.room_id), array_agg(e.user_id), array_agg(e.device_id)
+      into v_rooms, v_users, v_devices
+      from (select room_id, user_id, device_id
+              from leasehold.members
+             where room_id = any (p_room_ids)
+               and leasehold.lease_expired(lease_end, p_lease_now)
+               for update skip locked) e;
+    members_expired := coalesce(cardinality(v_rooms), 0);
+    if members_expired > 0 then
+        perform leasehold.end_sessions(v_rooms, v_users, v_devices, 'expired', p_now);
+    end if;
+
+    -- Starts after the room's lock was granted, so it sees every member who joined before.
+    select array_agg(r.room_id)
+      into v_rooms
+      from leasehold.rooms r
+     where r.room_id = any (p_room_ids)
+       and not exists (select from leasehold.members m where m.room_id = r.room_id);
+    update leasehold.room_generations g
+       set closed_at = e.occurred_at,
+           close_reason = e.reason,
+           closed_version = e.version,
+           peak_members = r.peak_members
+      from leasehold.rooms r
+      join leasehold.membership_events e
+        on e.room_id = r.room_id and e.generation = r.generation and e.version = r.version
+     where r.room_id = any (v_rooms)
+       and g.room_id = r.room_id and g.generation = r.generation;
+    get diagnostics rooms_closed = row_count;
+    delete from leasehold.rooms r where r.room_id = any (v_rooms);
+
+    update leasehold.rooms r
+       set next_end = (select min(m.lease_end) from leasehold.members m where m.room_id = r.room_id)
+     where r.room_id = any (p_room_ids);
+end
+$$;
+
+comment on function leasehold.prune_locked(text[], timestamptz, bigint) is
+    'Internal. The only place that removes for expiry and the only one that deletes a room. Passes over sessions that another transaction holds. The caller holds the rooms'' locks.';
+
+create function leasehold.prune_due(p_locked text[], p_now timestamptz, p_lease_now bigint)
+    returns integer
+    language plpgsql
+as $$
+declare
+    v_due text[];
+begin
+    select array_agg(room_id)
+      into v_due
+      from leasehold.rooms
+     where room_id = any (p_locked)
+       and version > 0
+       and (member_count = 0 or leasehold.lease_expired(next_end, p_lease_now));
+    if v_due is null then
+        return null;
+    end if;
+    return (select p.members_expired from leasehold.prune_locked(v_due, p_now, p_lease_now) p);
+end
+$$;
+
+comment on function leasehold.prune_due(text[], timestamptz, bigint) is
+    'Internal. Prunes those of the locked rooms that are empty or may hold an expired session; how many expired, or null where there was no such room.';
+
+create function leasehold.prune_rooms(
+    p_room_ids text[],
+    p_now timestamptz default null,
+    out members_expired integer,
+    out rooms_closed integer
+)
+    language plpgsql
+as $$
+declare
+    v_rooms text[] := leasehold.lock_free_rooms(p_room_ids);
+begin
+    select p.members_expired, p.rooms_closed
+      into members_expired, rooms_closed
+      from leasehold.clocks(p_now) c, leasehold.prune_locked(v_rooms, c.now, c.lease_now) p;
+end
+$$;
+
+comment on function leasehold.prune_rooms(text[], timestamptz) is
+    'Removes the expired sessions of these rooms, and the rooms that this leaves empty. Waits for nobody: what another transaction holds is left for the next time.';

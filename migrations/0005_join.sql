@@ -1,0 +1,304 @@
+-- Joining: many members in one call, one reading of the clock, one commit.
+--
+-- The requests take effect in the order of the arrays. A person who asks
+-- several times has a round for each; one round decides for everybody in it.
+
+create type leasehold.placement as (
+    ord                   integer,
+    room_id               text collate "C",
+    user_id               text collate "C",
+    device_id             text collate "C",
+    generation            bigint,
+    epoch                 bigint,
+    version               bigint,
+    arrival               bigint,
+    opens                 boolean,
+    arrives               boolean,
+    replaced_epoch        bigint,
+    replaced_last_seen_at timestamptz
+);
+
+comment on type leasehold.placement is
+    'Internal. What a join that is granted writes.';
+
+create function leasehold.open_and_prune(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_now timestamptz,
+    out now timestamptz,
+    out lease_now bigint,
+    out members_expired integer
+)
+    language plpgsql
+as $$
+begin
+    perform leasehold.open_rooms(p_room_ids);
+    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
+    perform leasehold.lock_sessions(p_room_ids, p_user_ids, p_device_ids, lease_now);
+    members_expired := leasehold.prune_due(p_room_ids, now, lease_now);
+    if members_expired is not null then
+        -- Pruning may have deleted a room: it is opened again, under the lock that is still held.
+        perform leasehold.open_rooms(p_room_ids);
+    end if;
+    members_expired := coalesce(members_expired, 0);
+end
+$$;
+
+comment on function leasehold.open_and_prune(text[], text[], text[], timestamptz) is
+    'Internal. Locks these rooms in order of id, those that do not exist as well (version 0), reads the clock, locks these sessions and prunes what is due. Waits for whoever holds one. Errors: 55P03, 40P01.';
+
+create function leasehold.write_placements(
+    p_placed leasehold.placement[],
+    p_lease_ms integer[],
+    p_heartbeat_ms integer[],
+    p_metadata jsonb[],
+    p_cursors jsonb[],
+    p_now timestamptz,
+    p_lease_now bigint
+)
+    returns void
+    language plpgsql
+as $$
+begin
+    -- The end of the replaced session comes right before the join that replaces it.
+    insert into leasehold.membership_events
+           (room_id, generation, version, user_id, device_id, epoch,
+            kind, reason, occurred_at, recorded_at, last_seen_at)
+    select p.room_id, p.generation, p.version - 1, p.user_id, p.device_id, p.replaced_epoch,
+           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at
+      from unnest(p_placed) p
+     where p.replaced_epoch is not null
+    union all
+    select p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
+           'joined', null, p_now, p_now, null
+      from unnest(p_placed) p
+     order by 1, 3;
+
+    update leasehold.members m
+       set epoch = p.epoch,
+           joined_at = p_now,
+           last_seen_at = p_now,
+           lease_end = p_lease_now + p_lease_ms[p.ord] * 1000::bigint,
+           disconnected_at = null,
+           lease_ms = p_lease_ms[p.ord],
+           heartbeat_ms = coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
+           cursor = p_cursors[p.ord],
+           metadata = p_metadata[p.ord]
+      from unnest(p_placed) p
+     where p.replaced_epoch is not null
+       and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id;
+
+    insert into leasehold.members
+           (room_id, user_id, device_id, epoch, arrival, joined_at, last_seen_at,
+            lease_end, lease_ms, heartbeat_ms, cursor, metadata)
+    select p.room_id, p.user_id, p.device_id, p.epoch, p.arrival, p_now, p_now,
+           p_lease_now + p_lease_ms[p.ord] * 1000::bigint, p_lease_ms[p.ord],
+           coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
+           p_cursors[p.ord], p_metadata[p.ord]
+      from unnest(p_placed) p
+     where p.replaced_epoch is null;
+
+    update leasehold.rooms r
+       set generation = c.generation,
+           version = c.version,
+           opened_at = case when c.opens then p_now else r.opened_at end,
+           next_end = least(r.next_end, c.first_end),
+           member_count = r.member_count + c.arrived,
+           peak_members = greatest(r.peak_members, r.member_count + c.arrived)
+      from (select p.room_id, p.generation, p.opens, max(p.version) as version,
+                   (count(*) filter (where p.arrives))::integer as arrived,
+                   min(p_lease_now + p_lease_ms[p.ord] * 1000::bigint) as first_end
+              from unnest(p_placed) p
+             group by p.room_id, p.generation, p.opens) c
+     where r.room_id = c.room_id;
+
+    insert into leasehold.room_generations (room_id, generation, opened_at)
+    select distinct p.room_id, p.generation, p_now
+      from unnest(p_placed) p
+     where p.opens;
+end
+$$;
+
+comment on function leasehold.write_placements(leasehold.placement[], integer[], integer[], jsonb[], jsonb[], timestamptz, bigint) is
+    'Internal. Writes the joins of one round. The caller holds the locks of their rooms and of the sessions that they replace.';
+
+create function leasehold.join_members(
+    p_room_ids text[],
+    p_user_ids text[],
+    p_device_ids text[],
+    p_lease_ms integer[],
+    p_heartbeat_ms integer[] default '{}',
+    p_metadata jsonb[] default '{}',
+    p_cursors jsonb[] default '{}',
+    p_if_present text[] default '{}',
+    p_max_members integer default null,
+    p_max_devices integer default null,
+    p_max_rooms integer default null,
+    p_now timestamptz default null,
+    out outcomes text[],
+    out epochs bigint[],
+    out generations bigint[],
+    out lease_expires_at timestamptz[],
+    out as_of timestamptz,
+    out members_expired integer
+)
+    language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_requests integer := leasehold.check_requests(p_room_ids, p_user_ids, p_device_ids);
+    v_lease_now bigint;
+    v_rounds integer[];
+    v_full text[] := '{}';
+    v_placed leasehold.placement[];
+    v_all leasehold.placement[] := '{}';
+    v_ords integer[];
+    v_words text[];
+    v_unopened text[];
+begin
+    perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
+    perform leasehold.check_options(v_requests, p_if_present, p_metadata, p_cursors);
+    select o.now, o.lease_now, o.members_expired
+      into as_of, v_lease_now, members_expired
+      from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
+    outcomes := array_fill('joined'::text, array[v_requests]);
+
+    select array_agg(r.round order by r.ord)
+      into v_rounds
+      from (select q.ord, (row_number() over (partition by q.room_id, q.user_id order by q.ord))::integer as round
+              from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)) r;
+
+    if p_max_rooms is not null then
+        select coalesce(array_agg(n.room_id), '{}')
+          into v_full
+          from (select q.room_id, row_number() over (order by min(q.ord)) as rank
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
+                  join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
+                 where not exists (select from leasehold.blocks b
+                                    where b.room_id = q.room_id and b.user_id = q.user_id
+                                      and b.blocked_until > as_of)
+                 group by q.room_id) n
+         where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
+    end if;
+
+    for v_round in 1 .. coalesce((select max(round) from unnest(v_rounds) as round), 0) loop
+        with known as (
+            -- Every look-up is by key, so a batch costs what its requests cost.
+            select q.ord::integer as ord, q.room_id, q.user_id, q.device_id,
+                   r.version, r.member_count,
+                   case when r.version > 0 then r.generation
+                        else 1 + greatest(
+                            (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
+                            (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
+                            0)
+                   end as generation,
+                   1 + greatest(
+                       (select max(e.epoch) from leasehold.membership_events e
+                         where e.room_id = q.room_id and e.user_id = q.user_id),
+                       (select f.epoch from leasehold.epoch_floors f
+                         where f.room_id = q.room_id and f.user_id = q.user_id),
+                       0) as epoch,
+                   s.sessions, s.arrival, s.held_epoch, s.held_last_seen_at,
+                   case when exists (select from leasehold.blocks b
+                                      where b.room_id = q.room_id and b.user_id = q.user_id
+                                        and b.blocked_until > as_of) then 'blocked'
+                        when q.room_id = any (v_full) then 'too_many_rooms'
+                        when q.if_present = 'reject' and s.sessions > 0 then 'already_present'
+                        when s.held_epoch is null and s.sessions >= p_max_devices then 'too_many_devices'
+                   end as refusal
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present, v_rounds)
+                   with ordinality as q (room_id, user_id, device_id, if_present, round, ord)
+              join leasehold.rooms r on r.room_id = q.room_id
+             cross join lateral (
+                   select count(*) as sessions,
+                          min(m.arrival) as arrival,
+                          min(m.epoch) filter (where m.device_id = q.device_id) as held_epoch,
+                          min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
+                     from leasehold.members m
+                    where m.room_id = q.room_id and m.user_id = q.user_id) s
+             where q.round = v_round
+        ), decided as (
+            -- New members take the free seats in the order in which they ask.
+            select k.*,
+                   coalesce(k.refusal,
+                            case when k.sessions = 0
+                                      and k.member_count
+                                          + count(*) filter (where k.sessions = 0 and k.refusal is null)
+                                                over (partition by k.room_id order by k.ord)
+                                          > p_max_members then 'room_full' end) as word
+              from known k
+        ), numbered as (
+            select d.*,
+                   d.version + count(*) filter (where d.word is null) over in_order
+                             + count(d.held_epoch) filter (where d.word is null) over in_order as joined_version
+              from decided d
+            window in_order as (partition by d.room_id order by d.ord)
+        )
+        select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
+                          coalesce(n.arrival, n.joined_version), n.version = 0, n.sessions = 0,
+                          n.held_epoch, n.held_last_seen_at)::leasehold.placement order by n.ord)
+                   filter (where n.word is null),
+               array_agg(n.ord) filter (where n.word is not null),
+               array_agg(n.word) filter (where n.word is not null)
+          into v_placed, v_ords, v_words
+          from numbered n;
+
+        if v_placed is not null then
+            perform leasehold.write_placements(
+                        v_placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_now);
+            v_all := v_all || v_placed;
+        end if;
+        for v_refused in 1 .. coalesce(cardinality(v_ords), 0) loop
+            outcomes[v_ords[v_refused]] := v_words[v_refused];
+        end loop;
+    end loop;
+
+    select array_agg(p.epoch order by o.ord), array_agg(p.generation order by o.ord),
+           array_agg(case when p.ord is not null
+                          then as_of + p_lease_ms[o.ord] * interval '1 millisecond' end order by o.ord)
+      into epochs, generations, lease_expires_at
+      from generate_series(1, v_requests) as o (ord)
+      left join unnest(v_all) p on p.ord = o.ord;
+
+    if cardinality(v_all) < v_requests then
+        -- A room in which every request was refused was never opened.
+        select array_agg(room_id)
+          into v_unopened
+          from leasehold.rooms
+         where room_id = any (p_room_ids) and version = 0;
+        delete from leasehold.rooms where room_id = any (v_unopened);
+    end if;
+end
+$$;
+
+comment on function leasehold.join_members(text[], text[], text[], integer[], integer[], jsonb[], jsonb[], text[], integer, integer, integer, timestamptz) is
+    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. Answers one row of arrays in the same order. Outcomes: joined, already_present, blocked, room_full, too_many_devices, too_many_rooms; only joined has an epoch. Locks the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
+
+create function leasehold.join_member(
+    p_room_id text,
+    p_user_id text,
+    p_device_id text default '',
+    p_lease_ms integer default 15000,
+    p_heartbeat_ms integer default null,
+    p_metadata jsonb default null,
+    p_cursor jsonb default null,
+    p_if_present text default 'replace',
+    p_now timestamptz default null,
+    out outcome text,
+    out epoch bigint,
+    out generation bigint,
+    out lease_expires_at timestamptz,
+    out as_of timestamptz
+)
+    language sql
+as $$
+    select j.outcomes[1], j.epochs[1], j.generations[1], j.lease_expires_at[1], j.as_of
+      from leasehold.join_members(
+               array[p_room_id], array[p_user_id], array[p_device_id], array[p_lease_ms],
+               array[p_heartbeat_ms], array[p_metadata], array[p_cursor], array[p_if_present],
+               p_now => p_now) j
+$$;
+
+comment on function leasehold.join_member(text, text, text, integer, integer, jsonb, jsonb, text, timestamptz) is
+    'Joins one member, in the caller''s transaction. The same outcomes, locks and errors as join_members.';

@@ -1,0 +1,252 @@
+-- What readers see: one snapshot, judged by the lease predicate at one reading
+-- of the clocks. Nothing here locks or changes anything.
+
+create function leasehold.room_sessions(
+    p_room_ids text[],
+    p_now timestamptz default null
+)
+    returns table (
+        room_id text,
+        as_of timestamptz,
+        has_expired boolean,
+        generation bigint,
+        version bigint,
+        opened_at timestamptz,
+        user_id text,
+        device_id text,
+        epoch bigint,
+        arrival bigint,
+        joined_at timestamptz,
+        last_seen_at timestamptz,
+        heartbeat_ms integer,
+        lease_expires_at timestamptz,
+        status text,
+        cursor jsonb,
+        metadata jsonb
+    )
+    language sql
+as $$
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
+    select q.room_id, clock.now, coalesce(due.expired > 0, false),
+           r.generation, r.version + coalesce(due.expired, 0), r.opened_at,
+           m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at, m.heartbeat_ms,
+           clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond',
+           leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now),
+           m.cursor, m.metadata
+      from (select distinct unnest(p_room_ids) as room_id) q
+     cross join clock
+      -- Where a lease may have ended: the version that the room has when that is recorded.
+      left join lateral (
+           select count(*) filter (where leasehold.lease_expired(e.lease_end, clock.lease_now)) as expired,
+                  count(*) filter (where not leasehold.lease_expired(e.lease_end, clock.lease_now)) as live
+             from leasehold.rooms d
+             join leasehold.members e on e.room_id = d.room_id
+            where d.room_id = q.room_id and leasehold.lease_expired(d.next_end, clock.lease_now)
+           having count(*) > 0) due on true
+      left join leasehold.rooms r on r.room_id = q.room_id and (due.live > 0) is not false
+      left join leasehold.members m
+        on m.room_id = r.room_id and not leasehold.lease_expired(m.lease_end, clock.lease_now)
+$$;
+
+comment on function leasehold.room_sessions(text[], timestamptz) is
+    'Who is in these rooms: one row per live session, and of a room without one a single row with a null generation. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+
+create view leasehold.live_members as
+select r.room_id, r.generation, m.user_id, m.device_id, m.epoch,
+       leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, c.now) as status,
+       m.joined_at, m.last_seen_at, m.lease_ms, m.heartbeat_ms,
+       c.now + (m.lease_end - c.lease_now) * interval '1 microsecond' as lease_expires_at,
+       m.disconnected_at, m.cursor, m.metadata
+  from leasehold.clocks() c
+  join leasehold.members m on not leasehold.lease_expired(m.lease_end, c.lease_now)
+  join leasehold.rooms r on r.room_id = m.room_id;
+
+comment on view leasehold.live_members is
+    'Who is here now: one row per session whose lease lives.';
+
+create view leasehold.sessions as
+select j.room_id, j.generation, j.user_id, j.device_id, j.epoch,
+       j.occurred_at as joined_at,
+       coalesce(e.occurred_at, lapsed.ended_at) as ended_at,
+       coalesce(e.reason, case when lapsed.ended_at is not null then 'expired' end) as end_reason,
+       coalesce(e.last_seen_at, m.last_seen_at) as last_seen_at,
+       e.recorded_at as end_recorded_at,
+       j.version as joined_version,
+       j.event_id as joined_event_id
+  from leasehold.membership_events j
+  left join leasehold.membership_events e
+    on e.room_id = j.room_id and e.user_id = j.user_id and e.epoch = j.epoch and e.kind = 'ended'
+  left join leasehold.members m
+    on m.room_id = j.room_id and m.user_id = j.user_id and m.device_id = j.device_id and m.epoch = j.epoch
+  left join lateral (select leasehold.lease_instant(m.lease_end) as ended_at
+                      where leasehold.lease_expired(m.lease_end, (select leasehold.lease_clock()))) lapsed on true
+ where j.kind = 'joined';
+
+comment on view leasehold.sessions is
+    'One row per epoch that was ever joined. A lease that has run out counts as ended, whether or not the sweep has recorded it (end_recorded_at).';
+
+create view leasehold.room_lifetimes as
+select g.room_id, g.generation, g.opened_at,
+       coalesce(g.closed_at, lapsed.closed_at) as closed_at,
+       coalesce(g.close_reason, case when lapsed.closed_at is not null then 'expired' end) as close_reason,
+       coalesce(g.peak_members, r.peak_members) as peak_members
+  from leasehold.room_generations g
+  left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation
+  left join lateral (
+       select leasehold.lease_instant(max(m.lease_end)) as closed_at
+         from leasehold.members m
+        where m.room_id = r.room_id
+       having leasehold.lease_expired(max(m.lease_end), (select leasehold.lease_clock()))) lapsed on true;
+
+comment on view leasehold.room_lifetimes is
+    'One row per lifetime of a room; closed_at is null while a member lives.';
+
+create function leasehold.list_rooms(
+    p_prefix text default '',
+    p_after text default '',
+    p_limit integer default 100,
+    p_now timestamptz default null
+)
+    returns table (
+        room_id text,
+        generation bigint,
+        version bigint,
+        opened_at timestamptz,
+        member_count integer,
+        as_of timestamptz
+    )
+    language sql
+as $$
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
+    select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
+      from leasehold.rooms r
+     cross join clock
+     cross join lateral (
+           -- While no lease of the room can have ended, its count is exact.
+           select 0::bigint as expired, r.member_count as members
+            where not leasehold.lease_expired(r.next_end, clock.lease_now)
+            union all
+           select count(*) filter (where leasehold.lease_expired(m.lease_end, clock.lease_now)),
+                  (count(distinct m.user_id)
+                      filter (where not leasehold.lease_expired(m.lease_end, clock.lease_now)))::integer
+             from leasehold.members m
+            where m.room_id = r.room_id and leasehold.lease_expired(r.next_end, clock.lease_now)
+           having leasehold.lease_expired(r.next_end, clock.lease_now)) live
+     where r.room_id > p_after
+       -- An id has at most 256 characters: nothing that starts with the prefix sorts behind this.
+       and r.room_id between p_prefix and p_prefix || repeat(U&'\+10FFFF', 256)
+       and live.members > 0
+     order by r.room_id
+     limit p_limit
+$$;
+
+comment on function leasehold.list_rooms(text, text, integer, timestamptz) is
+    'The rooms with a live member whose id starts with p_prefix, in order of id, those after p_after. Locks nothing.';
+
+create function leasehold.user_rooms(
+    p_user_id text,
+    p_after text default '',
+    p_limit integer default 100,
+    p_now timestamptz default null
+)
+    returns table (
+        room_id text,
+        generation bigint,
+        epoch bigint,
+        status text,
+        joined_at timestamptz,
+        last_seen_at timestamptz,
+        lease_expires_at timestamptz,
+        as_of timestamptz
+    )
+    language sql
+as $$
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
+    select distinct on (m.room_id)
+           m.room_id, r.generation, m.epoch,
+           -- One connected device is enough; connected sorts before reconnecting.
+           min(leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now))
+               over (partition by m.room_id),
+           m.joined_at, max(m.last_seen_at) over (partition by m.room_id),
+           clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond', clock.now
+      from leasehold.members m
+      join leasehold.rooms r on r.room_id = m.room_id
+     cross join clock
+     where m.user_id = p_user_id
+       and m.room_id > p_after
+       and not leasehold.lease_expired(m.lease_end, clock.lease_now)
+     order by m.room_id, m.epoch desc
+     limit p_limit
+$$;
+
+comment on function leasehold.user_rooms(text, text, integer, timestamptz) is
+    'Where a user is: each room with a live session of theirs, with the newest of them and the best status of all, in order of id, those after p_after. Locks nothing.';
+
+create function leasehold.departures(
+    p_room_ids text[],
+    p_generations bigint[],
+    p_user_ids text[],
+    p_arrivals bigint[]
+)
+    returns table (ord integer, epoch bigint, version bigint, reason text)
+    language sql stable
+as $$
+    -- A stay is over at its first end that leaves no session of the member; the end of a
+    -- superseded one is followed at once by the join that replaced it.
+    (select distinct on (q.ord) q.ord::integer, e.epoch, e.version, e.reason
+      from unnest(p_room_ids, p_generations, p_user_ids, p_arrivals)
+           with ordinality as q (room_id, generation, user_id, arrival, ord)
+     cross join lateral (
+           select h.epoch, h.version, h.reason,
+                  sum(case h.kind when 'joined' then 1 else -1 end) over (order by h.version) as sessions
+             from leasehold.membership_events h
+            where h.user_id = q.user_id and h.room_id = q.room_id
+              and h.generation = q.generation and h.version >= q.arrival) e
+     where e.sessions = 0 and e.reason <> 'superseded'
+     order by q.ord, e.version)
+    union all
+    select q.ord::integer, null, g.closed_version, g.close_reason
+      from unnest(p_room_ids, p_generations, p_user_ids)
+           with ordinality as q (room_id, generation, user_id, ord)
+      join leasehold.room_generations g on g.room_id = q.room_id and g.generation = q.generation
+     where q.user_id is null and g.closed_version is not null
+$$;
+
+comment on function leasehold.departures(text[], bigint[], text[], bigint[]) is
+    'Internal. How stays ended that began at these arrivals (members.arrival): the last session''s epoch and reason, and the version of its end; where the user is null, how the lifetime ended. No row for what goes on, or whose history is purged. Locks nothing.';
+
+create function leasehold.census(
+    p_now timestamptz default null,
+    out active_rooms bigint,
+    out active_members bigint,
+    out oldest_lease_age_seconds double precision,
+    out paused_seconds double precision,
+    out pulse_age_seconds double precision,
+    out outages bigint
+)
+    language sql
+as $$
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c),
+         member as (
+        select m.room_id,
+               bool_or(not leasehold.lease_expired(m.lease_end, clock.lease_now)) as lives,
+               min(m.last_seen_at) as last_seen_at
+          from leasehold.members m
+         cross join clock
+         group by m.room_id, m.user_id
+    ), counted as (
+        select count(distinct member.room_id) filter (where member.lives) as rooms,
+               count(*) filter (where member.lives) as members,
+               min(member.last_seen_at) as last_seen_at
+          from member
+    )
+    select counted.rooms, counted.members,
+           coalesce(extract(epoch from clock.now - counted.last_seen_at), 0)::double precision,
+           ((leasehold.micros(clock.now) - clock.lease_now) / 1000000.0)::double precision,
+           extract(epoch from clock.now - p.last_at)::double precision,
+           (select count(*) from leasehold.outages)
+      from counted, clock, leasehold.pulse p
+$$;
+
+comment on function leasehold.census(timestamptz) is
+    'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the members; locks nothing.';

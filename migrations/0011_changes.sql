@@ -1,0 +1,157 @@
+-- The history as an ordered feed, for readers that come back with a position.
+--
+-- Transactions commit in another order than they write. A position is therefore
+-- the writing transaction's id first, and a read stops before the oldest
+-- transaction that still runs: before it nothing can be added any more.
+
+create function leasehold.settled_xact_id()
+    returns xid8
+    language sql stable
+as $$
+    -- Only what is seen to run in another database is left out; what cannot be
+    -- placed, or has ended since the snapshot, may have written here.
+    select coalesce(
+        (select running
+           from pg_snapshot_xip(pg_current_snapshot()) as running
+          where not exists (select from pg_stat_activity a
+                             where a.backend_xid = running::xid
+                               and a.datid <> (select oid from pg_database where datname = current_database()))
+          order by running
+          limit 1),
+        pg_snapshot_xmax(pg_current_snapshot()))
+$$;
+
+comment on function leasehold.settled_xact_id() is
+    'Internal. Every transaction of this database below it has ended, and this snapshot sees it: the oldest that still runs here, or the next to begin.';
+
+create function leasehold.changes(
+    p_xact_id xid8,
+    p_event_id bigint,
+    p_part integer,
+    p_limit integer default 100,
+    p_settled_xact_id xid8 default null
+)
+    returns table (
+        xact_id xid8,
+        event_id bigint,
+        part integer,
+        kind text,
+        room_id text,
+        generation bigint,
+        version bigint,
+        user_id text,
+        device_id text,
+        epoch bigint,
+        reason text,
+        at timestamptz
+    )
+    language sql stable
+as $$
+    -- One event is up to two items: part 0 opens the room, 1 is the event itself, 2 closes the room.
+    select e.xact_id, e.event_id, item.part, item.kind, e.room_id, e.generation, e.version,
+           item.user_id, item.device_id, item.epoch, item.reason, item.at
+      from (select h.*
+              from leasehold.membership_events h
+             where (h.xact_id, h.event_id) >= (p_xact_id, p_event_id)
+               and h.xact_id < (select coalesce(p_settled_xact_id, leasehold.settled_xact_id()))
+             order by h.xact_id, h.event_id
+             limit p_limit + 1) e
+      left join lateral (
+           -- Per event, by key: the number of events is unknown to the planner, that of lifetimes large.
+           select c.close_reason, c.closed_at
+             from leasehold.room_generations c
+            where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
+            limit 1) g on true
+     cross join lateral (values
+           (0, 'room_opened', null, null, null::bigint, null, e.occurred_at),
+           (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.occurred_at),
+           (2, 'room_closed', null, null, null, g.close_reason, g.closed_at)
+           ) as item (part, kind, user_id, device_id, epoch, reason, at)
+     where (item.part <> 0 or (e.kind = 'joined' and e.version = 1))
+       and (item.part <> 2 or g.closed_at is not null)
+       and (e.xact_id, e.event_id, item.part) > (p_xact_id, p_event_id, p_part)
+     order by e.xact_id, e.event_id, item.part
+     limit p_limit
+$$;
+
+comment on function leasehold.changes(xid8, bigint, integer, integer, xid8) is
+    'Up to p_limit items of the feed after a position: room_opened, joined, ended, room_closed. Ordered, without gaps and repetitions whatever commits meanwhile. From the start: (''0'', 0, 0). The last argument is for a reader that knows where the feed is settled.';
+
+create function leasehold.changes_state(
+    p_xact_id xid8,
+    p_event_id bigint,
+    p_part integer,
+    out settled_xact_id xid8,
+    out position_expired boolean,
+    out more_is_coming boolean
+)
+    language sql stable
+as $$
+    -- A position behind what this cluster has reached was given out by another one.
+    select settled.xact_id,
+           coalesce(p_xact_id > '0'
+                    and (p_xact_id, p_event_id, p_part) < (p.purged_xact_id, p.purged_event_id, p.purged_part), false)
+           or p_xact_id > pg_snapshot_xmax(pg_current_snapshot()),
+           exists (select from leasehold.membership_events e
+                    where e.xact_id >= settled.xact_id)
+      from leasehold.purges p
+     cross join (select leasehold.settled_xact_id() as xact_id offset 0) settled
+$$;
+
+comment on function leasehold.changes_state(xid8, bigint, integer) is
+    'Internal. For a reader at a position: the transaction before which the feed is settled, whether the position is older than the purge or from another cluster, and whether committed changes wait for an older transaction to end.';
+
+create function leasehold.changes_page(
+    p_xact_id xid8,
+    p_event_id bigint,
+    p_part integer,
+    p_limit integer default 100
+)
+    returns table (
+        settled_xact_id xid8,
+        position_expired boolean,
+        more_is_coming boolean,
+        xact_id xid8,
+        event_id bigint,
+        part integer,
+        kind text,
+        room_id text,
+        generation bigint,
+        version bigint,
+        user_id text,
+        device_id text,
+        epoch bigint,
+        reason text,
+        at timestamptz
+    )
+    language sql stable
+as $$
+    -- One judgement of what is settled, for the page and for where it ends.
+    select s.settled_xact_id, s.position_expired, s.more_is_coming,
+           c.xact_id, c.event_id, c.part, c.kind, c.room_id, c.generation, c.version,
+           c.user_id, c.device_id, c.epoch, c.reason, c.at
+      from leasehold.changes_state(p_xact_id, p_event_id, p_part) s
+      left join lateral leasehold.changes(p_xact_id, p_event_id, p_part, p_limit, s.settled_xact_id) c
+        on not s.position_expired
+     order by c.xact_id, c.event_id, c.part
+$$;
+
+comment on function leasehold.changes_page(xid8, bigint, integer, integer) is
+    'Internal. The state of the feed for a reader at a position, with up to p_limit items after it: at least one row. Locks nothing.';
+
+create function leasehold.renumber_changes()
+    returns bigint
+    language plpgsql
+as $$
+declare
+    v_events bigint;
+begin
+    update leasehold.membership_events set xact_id = '3';
+    get diagnostics v_events = row_count;
+    update leasehold.purges set purged_xact_id = null, purged_event_id = null, purged_part = null;
+    return v_events;
+end
+$$;
+
+comment on function leasehold.renumber_changes() is
+    'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: puts all restored history before whatever is written from now on, in its order. Positions that were given out before are void. Locks every event.';

@@ -1,0 +1,164 @@
+-- The invariants as a query: no row means that all of them hold.
+
+create function leasehold.verify()
+    returns table (invariant integer, room_id text, user_id text, detail text)
+    language sql stable
+as $$
+    -- 1. One logical member per room and user; each device's row is its newest session.
+    select 1, m.room_id, m.user_id,
+           format('device %L holds epoch %s, but epoch %s was joined later on it', m.device_id, m.epoch, max(e.epoch))
+      from leasehold.members m
+      join leasehold.membership_events e
+        on e.room_id = m.room_id and e.user_id = m.user_id and e.device_id = m.device_id
+       and e.kind = 'joined' and e.epoch > m.epoch
+     group by m.room_id, m.user_id, m.device_id, m.epoch
+    union all
+    select 1, m.room_id, m.user_id, format('epoch %s is held by %s devices', m.epoch, count(*))
+      from leasehold.members m
+     group by m.room_id, m.user_id, m.epoch
+    having count(*) > 1
+    union all
+    select 1, m.room_id, m.user_id, format('the devices of one person have %s places in the list', count(distinct m.arrival))
+      from leasehold.members m
+     group by m.room_id, m.user_id
+    having count(distinct m.arrival) > 1
+
+    -- 2. Epochs strictly increase in the order of the room's life, and stay above what was purged.
+    union all
+    select 2, e.room_id, e.user_id, format('epoch %s was joined after epoch %s', e.epoch, e.before)
+      from (select e.room_id, e.user_id, e.epoch,
+                   lag(e.epoch) over (partition by e.room_id, e.user_id order by e.generation, e.version) as before
+              from leasehold.membership_events e
+             where e.kind = 'joined') e
+     where e.epoch <= e.before
+    union all
+    select 2, m.room_id, m.user_id, format('epoch %s is not above the purged epoch %s', m.epoch, f.epoch)
+      from leasehold.members m
+      join leasehold.epoch_floors f on f.room_id = m.room_id and f.user_id = m.user_id
+     where m.epoch <= f.epoch
+
+    -- 5. A room's row exists only with members, and its figures are theirs.
+    union all
+    select 5, r.room_id, null,
+           format('member_count is %s, but %s persons have a row', r.member_count, count(distinct m.user_id))
+      from leasehold.rooms r
+      left join leasehold.members m on m.room_id = r.room_id
+     group by r.room_id
+    having count(distinct m.user_id) <> r.member_count or r.member_count = 0
+    union all
+    select 5, r.room_id, null,
+           format('next_end is %s, but a lease ends at %s', r.next_end, min(m.lease_end))
+      from leasehold.rooms r
+      join leasehold.members m on m.room_id = r.room_id
+     group by r.room_id
+    having min(m.lease_end) < r.next_end
+
+    -- 6. Generations strictly increase; a room is its newest generation, open; any other is closed.
+    union all
+    select 6, r.room_id, null, format('generation %s of the room is not its open lifetime', r.generation)
+      from leasehold.rooms r
+     where not exists (select from leasehold.room_generations g
+                        where g.room_id = r.room_id and g.generation = r.generation
+                          and g.closed_at is null and g.opened_at = r.opened_at)
+        or exists (select from leasehold.room_generations g
+                    where g.room_id = r.room_id and g.generation > r.generation)
+        or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id)
+    union all
+    select 6, g.room_id, null, format('generation %s is open, but the room is not there', g.generation)
+      from leasehold.room_generations g
+     where g.closed_at is null
+       and not exists (select from leasehold.rooms r
+                        where r.room_id = g.room_id and r.generation = g.generation)
+    union all
+    select 6, e.room_id, e.user_id, format('epoch %s ended in generation %s, not in the %s it joined', e.epoch, e.generation, j.generation)
+      from leasehold.membership_events e
+      join leasehold.membership_events j
+        on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
+     where e.kind = 'ended' and e.generation <> j.generation
+    union all
+    select 6, m.room_id, m.user_id, format('epoch %s joined generation %s, but the room is generation %s', m.epoch, j.generation, r.generation)
+      from leasehold.members m
+      join leasehold.rooms r on r.room_id = m.room_id
+      join leasehold.membership_events j
+        on j.room_id = m.room_id and j.user_id = m.user_id and j.epoch = m.epoch and j.kind = 'joined'
+     where j.generation <> r.generation
+
+    -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
+    union all
+    select 7, coalesce(e.room_id, g.room_id), null,
+           format('generation %s should have events 1 to %s, but has %s up to %s',
+                  coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version)
+      from (select e.room_id, e.generation, count(*) as events, max(e.version) as version
+              from leasehold.membership_events e
+             group by e.room_id, e.generation) e
+      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version
+                   from leasehold.room_generations g
+                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation) g
+        on g.room_id = e.room_id and g.generation = e.generation
+     where e.events is distinct from g.version or e.version is distinct from g.version
+    union all
+    select 7, coalesce(j.room_id, m.room_id), coalesce(j.user_id, m.user_id),
+           format('epoch %s is %s', coalesce(j.epoch, m.epoch),
+                  case when j.room_id is null then 'a member without a join in the history'
+                       else 'joined and not ended in the history, but no member' end)
+      from (select e.room_id, e.user_id, e.device_id, e.epoch
+              from leasehold.membership_events e
+             group by e.room_id, e.user_id, e.device_id, e.epoch
+            having count(*) filter (where e.kind = 'ended') = 0) j
+      full join leasehold.members m
+        on m.room_id = j.room_id and m.user_id = j.user_id
+       and m.device_id = j.device_id and m.epoch = j.epoch
+     where j.room_id is null or m.room_id is null
+    union all
+    select 7, e.room_id, e.user_id, format('epoch %s ended on device %L without having joined on it', e.epoch, e.device_id)
+      from leasehold.membership_events e
+     where e.kind = 'ended'
+       and not exists (select from leasehold.membership_events j
+                        where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
+                          and j.kind = 'joined' and j.device_id = e.device_id)
+    union all
+    select 7, e.room_id, e.user_id, format('epoch %s ended at version %s, before it joined at version %s', e.epoch, e.version, j.version)
+      from leasehold.membership_events e
+      join leasehold.membership_events j
+        on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
+     where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
+
+    -- 4. The lease clock is behind by what the outages say, and never went back.
+    union all
+    select 4, null, null, format('outage %s began %s behind, but the one before it ended %s behind', o.outage_id, o.paused_before, o.before)
+      from (select o.*, lag(o.paused_after) over (order by o.outage_id) as before
+              from leasehold.outages o) o
+     where o.paused_before <> o.before
+    union all
+    select 4, null, null, format('the lease clock is %s behind, but the last outage ended %s behind', p.paused, o.paused_after)
+      from leasehold.pulse p
+     cross join lateral (select o.paused_after from leasehold.outages o order by o.outage_id desc limit 1) o
+     where p.paused <> o.paused_after
+    union all
+    select 4, null, null, format('outage %s stood at %s, before the place of an earlier one', o.outage_id, o.lease_at)
+      from (select o.*, max(o.lease_at) over (order by o.outage_id rows between unbounded preceding and 1 preceding) as before
+              from leasehold.outages o) o
+     where o.lease_at < o.before
+
+    -- 2 and 6. Epochs and generations are numbered without a gap, so what is missing below
+    -- the oldest that is kept was purged, and must have left a floor.
+    union all
+    select 2, e.room_id, e.user_id,
+           format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
+      from (select e.room_id, e.user_id, min(e.epoch) as epoch
+              from leasehold.membership_events e
+             group by e.room_id, e.user_id) e
+      left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
+     where coalesce(f.epoch, 0) < e.epoch - 1
+    union all
+    select 6, g.room_id, null,
+           format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
+      from (select g.room_id, min(g.generation) as generation
+              from leasehold.room_generations g
+             group by g.room_id) g
+      left join leasehold.generation_floors f on f.room_id = g.room_id
+     where coalesce(f.generation, 0) < g.generation - 1
+$$;
+
+comment on function leasehold.verify() is
+    'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history; locks nothing.';

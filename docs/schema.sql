@@ -20,7 +20,7 @@ create table leasehold.epoch_floors (
     constraint epoch_floors_pkey PRIMARY KEY (room_id, user_id)
 );
 comment on table leasehold.epoch_floors is
-    'The highest epoch of a room and user among purged history.';
+    'The highest epoch of a room and user among purged history, so that epochs never go back.';
 
 create table leasehold.generation_floors (
     room_id text collate "C" not null,
@@ -28,7 +28,7 @@ create table leasehold.generation_floors (
     constraint generation_floors_pkey PRIMARY KEY (room_id)
 );
 comment on table leasehold.generation_floors is
-    'The highest generation of a room among purged history.';
+    'The highest generation of a room among purged history, so that generations never go back.';
 
 create table leasehold.members (
     room_id text collate "C" not null,
@@ -38,26 +38,31 @@ create table leasehold.members (
     arrival bigint not null,
     joined_at timestamp with time zone not null,
     last_seen_at timestamp with time zone not null,
-    lease_expires_at timestamp with time zone not null,
+    lease_end bigint not null,
     disconnected_at timestamp with time zone,
     lease_ms integer not null,
+    heartbeat_ms integer not null,
     cursor jsonb,
     metadata jsonb,
     constraint members_pkey PRIMARY KEY (room_id, user_id, device_id),
-    constraint members_lease_ms_positive CHECK ((lease_ms >= 1)),
+    constraint members_lengths_positive CHECK ((LEAST(lease_ms, heartbeat_ms) >= 1)),
     constraint members_room_fkey FOREIGN KEY (room_id) REFERENCES leasehold.rooms(room_id)
 ) with (fillfactor=60, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=1);
 CREATE INDEX members_by_user ON leasehold.members USING btree (user_id, room_id);
 comment on table leasehold.members is
-    'The sessions that hold a lease: one row per room, user and device. A person with several devices has several.';
+    'The sessions that hold a lease: one row per room, user and device. A member with several devices has several.';
 comment on column leasehold.members.device_id is
     'Empty for the one unnamed device.';
 comment on column leasehold.members.arrival is
-    'The room''s version at which this person arrived, kept over reconnects and devices: the order of the list.';
-comment on column leasehold.members.lease_expires_at is
-    'The last instant at which the member lives; see leasehold.lease_expired.';
+    'The room''s version at which this member arrived, kept over reconnects and devices: the order of the list.';
+comment on column leasehold.members.lease_end is
+    'The last moment at which the session lives, in microseconds of the lease clock; see leasehold.lease_expired. Not to be compared with now().';
 comment on column leasehold.members.disconnected_at is
     'When the transport was reported lost; a heartbeat clears it.';
+comment on column leasehold.members.lease_ms is
+    'How long a lease of this session lasts.';
+comment on column leasehold.members.heartbeat_ms is
+    'How often this session means to renew its lease; see leasehold.session_status.';
 
 create table leasehold.membership_events (
     event_id bigint not null generated always as identity,
@@ -92,6 +97,50 @@ comment on column leasehold.membership_events.recorded_at is
 comment on column leasehold.membership_events.last_seen_at is
     'On an end: the session''s last heartbeat.';
 
+create table leasehold.outages (
+    outage_id bigint not null generated always as identity,
+    began_at timestamp with time zone not null,
+    ended_at timestamp with time zone not null,
+    lease_at bigint not null,
+    paused_before bigint not null,
+    paused_after bigint not null,
+    constraint outages_pkey PRIMARY KEY (outage_id)
+);
+CREATE INDEX outages_by_lease_at ON leasehold.outages USING btree (lease_at, outage_id);
+comment on table leasehold.outages is
+    'The times in which nobody served, or the database''s clock jumped: from the last beat before to the first one after.';
+comment on column leasehold.outages.lease_at is
+    'Where the lease clock stood meanwhile.';
+comment on column leasehold.outages.paused_after is
+    'By how much the lease clock is behind the database''s from then on.';
+
+create table leasehold.pulse (
+    only_row boolean not null default true,
+    last_at timestamp with time zone,
+    paused bigint not null default 0,
+    floor bigint not null default 0,
+    spread_until bigint not null default 0,
+    gap bigint not null default 3000000,
+    max_pause bigint not null default 600000000,
+    constraint pulse_pkey PRIMARY KEY (only_row),
+    constraint pulse_lengths CHECK (((gap >= 1) AND (max_pause >= 0))),
+    constraint pulse_one_row CHECK (only_row)
+) with (fillfactor=10);
+comment on table leasehold.pulse is
+    'One row: when an instance last served, and for how long the lease clock has stood still. All lengths in microseconds.';
+comment on column leasehold.pulse.last_at is
+    'The last beat; null where no instance has served yet: then the lease clock is the database''s.';
+comment on column leasehold.pulse.paused is
+    'By how much the lease clock is behind the database''s.';
+comment on column leasehold.pulse.floor is
+    'The lease clock at the last beat: it never shows less.';
+comment on column leasehold.pulse.spread_until is
+    'On the lease clock: no other outage before it makes the clock stand still longer than it lasted.';
+comment on column leasehold.pulse.gap is
+    'Beats that are further apart than this are an outage.';
+comment on column leasehold.pulse.max_pause is
+    'The longest that one outage stops the clock; 0 switches it off.';
+
 create table leasehold.purges (
     only_row boolean not null default true,
     purged_xact_id xid8,
@@ -121,7 +170,7 @@ CREATE UNIQUE INDEX room_generations_one_open ON leasehold.room_generations USIN
 comment on table leasehold.room_generations is
     'One row per lifetime of a room; the columns of its end are null while it is open.';
 comment on column leasehold.room_generations.close_reason is
-    'How its last member ended.';
+    'How its last session ended.';
 comment on column leasehold.room_generations.closed_version is
     'The version of the event that closed it.';
 
@@ -130,7 +179,7 @@ create table leasehold.rooms (
     generation bigint not null,
     version bigint not null,
     opened_at timestamp with time zone not null,
-    next_expiry_at timestamp with time zone not null,
+    next_end bigint not null,
     member_count integer not null,
     peak_members integer not null,
     constraint rooms_pkey PRIMARY KEY (room_id),
@@ -144,10 +193,10 @@ comment on column leasehold.rooms.generation is
     'Which lifetime of the room this is; strictly increasing, also over purges.';
 comment on column leasehold.rooms.version is
     'How many joins and ends this generation has seen; 0 only inside the transaction that opens it.';
-comment on column leasehold.rooms.next_expiry_at is
-    'A lower bound: no lease of the room ends before it. Lets a join skip looking for expired members.';
+comment on column leasehold.rooms.next_end is
+    'A lower bound on the lease clock: no lease of the room ends before it. Lets a join skip looking for expired sessions.';
 comment on column leasehold.rooms.member_count is
-    'Persons with a row in members, whether or not their lease has ended since.';
+    'Members with a session in the table, whether or not its lease has ended since.';
 
 create table leasehold.schema_compatibility (
     migration bigint not null,
@@ -173,16 +222,18 @@ create view leasehold.live_members as
     m.user_id,
     m.device_id,
     m.epoch,
+    leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, c.now) AS status,
     m.joined_at,
     m.last_seen_at,
     m.lease_ms,
-    m.lease_expires_at,
+    m.heartbeat_ms,
+    c.now + (m.lease_end - c.lease_now)::double precision * '00:00:00.000001'::interval AS lease_expires_at,
     m.disconnected_at,
     m.cursor,
     m.metadata
-   FROM leasehold.rooms r
-     JOIN leasehold.members m ON m.room_id = r.room_id
-  WHERE NOT leasehold.lease_expired(m.lease_expires_at, clock_timestamp());
+   FROM leasehold.clocks() c(now, lease_now)
+     JOIN leasehold.members m ON NOT leasehold.lease_expired(m.lease_end, c.lease_now)
+     JOIN leasehold.rooms r ON r.room_id = m.room_id;
 comment on view leasehold.live_members is
     'Who is here now: one row per session whose lease lives.';
 
@@ -199,10 +250,10 @@ create view leasehold.room_lifetimes as
     COALESCE(g.peak_members, r.peak_members) AS peak_members
    FROM leasehold.room_generations g
      LEFT JOIN leasehold.rooms r ON r.room_id = g.room_id AND r.generation = g.generation
-     LEFT JOIN LATERAL ( SELECT max(m.lease_expires_at) AS closed_at
+     LEFT JOIN LATERAL ( SELECT leasehold.lease_instant(max(m.lease_end)) AS closed_at
            FROM leasehold.members m
           WHERE m.room_id = r.room_id
-         HAVING leasehold.lease_expired(max(m.lease_expires_at), clock_timestamp())) lapsed ON true;
+         HAVING leasehold.lease_expired(max(m.lease_end), ( SELECT leasehold.lease_clock() AS lease_clock))) lapsed ON true;
 comment on view leasehold.room_lifetimes is
     'One row per lifetime of a room; closed_at is null while a member lives.';
 
@@ -213,10 +264,10 @@ create view leasehold.sessions as
     j.device_id,
     j.epoch,
     j.occurred_at AS joined_at,
-    COALESCE(e.occurred_at, lapsed.lease_expires_at) AS ended_at,
+    COALESCE(e.occurred_at, lapsed.ended_at) AS ended_at,
     COALESCE(e.reason,
         CASE
-            WHEN lapsed.lease_expires_at IS NOT NULL THEN 'expired'::text
+            WHEN lapsed.ended_at IS NOT NULL THEN 'expired'::text
             ELSE NULL::text
         END) AS end_reason,
     COALESCE(e.last_seen_at, m.last_seen_at) AS last_seen_at,
@@ -226,33 +277,136 @@ create view leasehold.sessions as
    FROM leasehold.membership_events j
      LEFT JOIN leasehold.membership_events e ON e.room_id = j.room_id AND e.user_id = j.user_id AND e.epoch = j.epoch AND e.kind = 'ended'::text
      LEFT JOIN leasehold.members m ON m.room_id = j.room_id AND m.user_id = j.user_id AND m.device_id = j.device_id AND m.epoch = j.epoch
-     LEFT JOIN LATERAL ( SELECT m.lease_expires_at
-          WHERE leasehold.lease_expired(m.lease_expires_at, clock_timestamp())) lapsed ON true
+     LEFT JOIN LATERAL ( SELECT leasehold.lease_instant(m.lease_end) AS ended_at
+          WHERE leasehold.lease_expired(m.lease_end, ( SELECT leasehold.lease_clock() AS lease_clock))) lapsed ON true
   WHERE j.kind = 'joined'::text;
 comment on view leasehold.sessions is
     'One row per epoch that was ever joined. A lease that has run out counts as ended, whether or not the sweep has recorded it (end_recorded_at).';
 
-CREATE OR REPLACE FUNCTION leasehold.census(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision)
+CREATE OR REPLACE FUNCTION leasehold.await_opening(p_room_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    insert into leasehold.rooms
+           (room_id, generation, version, opened_at, next_end, member_count, peak_members)
+    values (p_room_id, 1, 0, '-infinity', 9223372036854775807, 0, 0);
+    raise sqlstate 'LH000';
+exception
+    -- It was only tried: what was inserted is gone again.
+    when unique_violation or sqlstate 'LH000' then
+        null;
+end
+$function$;
+comment on function leasehold.await_opening(p_room_id text) is
+    'Internal. Returns when no other transaction is about to open this room, which does not exist; leaves nothing behind. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.await_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if leasehold.lock_rooms(array[p_room_id]) = '{}' then
+        perform leasehold.await_opening(p_room_id);
+    end if;
+    perform leasehold.lock_sessions(
+                array[p_room_id], array[null::text], array[null::text], leasehold.lease_clock(p_now));
+end
+$function$;
+comment on function leasehold.await_room(p_room_id text, p_now timestamp with time zone) is
+    'Internal. Returns when no other transaction holds the room, or a session in it that has expired; changes nothing. Locks both to the end of the transaction. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.await_session(p_room_id text, p_user_id text, p_device_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform leasehold.lock_sessions(array[p_room_id], array[p_user_id], array[p_device_id]);
+end
+$function$;
+comment on function leasehold.await_session(p_room_id text, p_user_id text, p_device_id text) is
+    'Internal. Returns when no other transaction holds the session; changes nothing. Locks it to the end of the transaction. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.beat(p_heartbeat_ms integer DEFAULT 5000, p_longest_lease_ms integer DEFAULT 300000, p_max_pause_ms bigint DEFAULT 600000, p_since_ms bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT paused_ms bigint, OUT was_outage boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_pulse leasehold.pulse;
+    v_now timestamptz;
+    v_age bigint;
+    v_jump bigint := 0;
+    v_outage bigint;
+    v_stood bigint;
+    v_lease_now bigint;
+    v_extra bigint := 0;
+    v_before bigint;
+begin
+    select * into v_pulse from leasehold.pulse for update;
+    v_before := v_pulse.paused;
+    v_now := coalesce(p_now, clock_timestamp());
+    v_age := leasehold.micros(v_now) - leasehold.micros(v_pulse.last_at);
+    v_pulse.max_pause := p_max_pause_ms * 1000;
+    was_outage := coalesce(v_age not between 0 and v_pulse.gap, false);
+
+    if was_outage then
+        v_stood := greatest(v_pulse.floor, leasehold.micros(v_pulse.last_at) - v_pulse.paused);
+        -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped.
+        if v_age < 0 or p_since_ms * 1000 < v_age then
+            v_jump := v_age - greatest(coalesce(p_since_ms * 1000, 0), 0);
+        end if;
+        v_outage := greatest(v_age - v_jump, 0);
+        v_lease_now := v_stood + v_outage
+                       - case when v_outage > v_pulse.gap then least(v_outage, v_pulse.max_pause) else 0 end;
+        -- Clients need a moment to find the service again: the clock stands still one heartbeat longer.
+        if v_outage > v_pulse.gap and v_pulse.max_pause > 0 and v_stood >= v_pulse.spread_until then
+            v_extra := p_heartbeat_ms * 1000::bigint;
+            v_pulse.spread_until := v_lease_now + p_longest_lease_ms * 1000::bigint;
+        end if;
+        v_pulse.paused := leasehold.micros(v_now) - v_lease_now + v_extra;
+        v_pulse.floor := v_lease_now;
+        insert into leasehold.outages (began_at, ended_at, lease_at, paused_before, paused_after)
+        values (v_pulse.last_at, v_now, v_stood, v_before, v_pulse.paused);
+    else
+        v_pulse.floor := greatest(v_pulse.floor, leasehold.micros(v_now) - v_pulse.paused);
+    end if;
+
+    update leasehold.pulse
+       set last_at = v_now, paused = v_pulse.paused, floor = v_pulse.floor,
+           spread_until = v_pulse.spread_until, max_pause = v_pulse.max_pause;
+    paused_ms := (v_pulse.paused - v_before) / 1000;
+end
+$function$;
+comment on function leasehold.beat(p_heartbeat_ms integer, p_longest_lease_ms integer, p_max_pause_ms bigint, p_since_ms bigint, p_now timestamp with time zone, OUT paused_ms bigint, OUT was_outage boolean) is
+    'A sign that somebody serves, once a second from each instance. A beat that comes after a gap stops the lease clock for as long as the gap was (p_max_pause_ms at the longest, 0 for not at all) and one heartbeat longer, though not again within p_longest_lease_ms, and records the outage. p_since_ms is how long ago the caller''s own last beat was by a clock that cannot jump. Locks the pulse. Answers by how much the clock was stopped.';
+
+CREATE OR REPLACE FUNCTION leasehold.census(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision, OUT paused_seconds double precision, OUT pulse_age_seconds double precision, OUT outages bigint)
  RETURNS record
  LANGUAGE sql
- STABLE
 AS $function$
-    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant),
-         person as (
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c),
+         member as (
         select m.room_id,
-               bool_or(not leasehold.lease_expired(m.lease_expires_at, clock.instant)) as lives,
+               bool_or(not leasehold.lease_expired(m.lease_end, clock.lease_now)) as lives,
                min(m.last_seen_at) as last_seen_at
           from leasehold.members m
          cross join clock
          group by m.room_id, m.user_id
+    ), counted as (
+        select count(distinct member.room_id) filter (where member.lives) as rooms,
+               count(*) filter (where member.lives) as members,
+               min(member.last_seen_at) as last_seen_at
+          from member
     )
-    select count(distinct person.room_id) filter (where person.lives),
-           count(*) filter (where person.lives),
-           coalesce(extract(epoch from (select instant from clock) - min(person.last_seen_at)), 0)::double precision
-      from person
+    select counted.rooms, counted.members,
+           coalesce(extract(epoch from clock.now - counted.last_seen_at), 0)::double precision,
+           ((leasehold.micros(clock.now) - clock.lease_now) / 1000000.0)::double precision,
+           extract(epoch from clock.now - p.last_at)::double precision,
+           (select count(*) from leasehold.outages)
+      from counted, clock, leasehold.pulse p
 $function$;
-comment on function leasehold.census(p_now timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision) is
-    'Live rooms and persons, and how long ago the longest unseen row was seen. Scans the members.';
+comment on function leasehold.census(p_now timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision, OUT paused_seconds double precision, OUT pulse_age_seconds double precision, OUT outages bigint) is
+    'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the members; locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100, p_settled_xact_id xid8 DEFAULT NULL::xid8)
  RETURNS TABLE(xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, at timestamp with time zone)
@@ -288,7 +442,24 @@ $function$;
 comment on function leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer, p_settled_xact_id xid8) is
     'Up to p_limit items of the feed after a position: room_opened, joined, ended, room_closed. Ordered, without gaps and repetitions whatever commits meanwhile. From the start: (''0'', 0, 0). The last argument is for a reader that knows where the feed is settled.';
 
-CREATE OR REPLACE FUNCTION leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean)
+CREATE OR REPLACE FUNCTION leasehold.changes_page(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100)
+ RETURNS TABLE(settled_xact_id xid8, position_expired boolean, more_is_coming boolean, xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, at timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- One judgement of what is settled, for the page and for where it ends.
+    select s.settled_xact_id, s.position_expired, s.more_is_coming,
+           c.xact_id, c.event_id, c.part, c.kind, c.room_id, c.generation, c.version,
+           c.user_id, c.device_id, c.epoch, c.reason, c.at
+      from leasehold.changes_state(p_xact_id, p_event_id, p_part) s
+      left join lateral leasehold.changes(p_xact_id, p_event_id, p_part, p_limit, s.settled_xact_id) c
+        on not s.position_expired
+     order by c.xact_id, c.event_id, c.part
+$function$;
+comment on function leasehold.changes_page(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer) is
+    'Internal. The state of the feed for a reader at a position, with up to p_limit items after it: at least one row. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT position_expired boolean, OUT more_is_coming boolean)
  RETURNS record
  LANGUAGE sql
  STABLE
@@ -303,41 +474,161 @@ AS $function$
       from leasehold.purges p
      cross join (select leasehold.settled_xact_id() as xact_id offset 0) settled
 $function$;
-comment on function leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT cursor_expired boolean, OUT more_is_coming boolean) is
+comment on function leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT position_expired boolean, OUT more_is_coming boolean) is
     'Internal. For a reader at a position: the transaction before which the feed is settled, whether the position is older than the purge or from another cluster, and whether committed changes wait for an older transaction to end.';
 
-CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer)
+CREATE OR REPLACE FUNCTION leasehold.check_lengths(p_requests integer, p_lease_ms integer[], p_heartbeat_ms integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+    if (cardinality(p_lease_ms) = p_requests and 1 <= all (p_lease_ms)) is not true then
+        raise exception 'there is not one lease of at least 1 ms per request'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass the length in milliseconds, for instance 15000.';
+    end if;
+    if (cardinality(p_heartbeat_ms) in (0, p_requests) and 1 <= all (array_remove(p_heartbeat_ms, null))) is not true then
+        raise exception 'a heartbeat interval is less than 1 ms, or there is not one per request'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass the interval in milliseconds, or null for a third of the lease.';
+    end if;
+end
+$function$;
+comment on function leasehold.check_lengths(p_requests integer, p_lease_ms integer[], p_heartbeat_ms integer[]) is
+    'Internal. Errors: 22023 where a lease is null or shorter than a millisecond, an interval is, or there is not one per request.';
+
+CREATE OR REPLACE FUNCTION leasehold.check_options(p_requests integer, p_if_present text[], p_metadata jsonb[], p_cursors jsonb[])
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+    if not (array_remove(p_if_present, null) <@ array['replace', 'reject']) then
+        raise exception 'if_present is neither replace nor reject'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'replace takes the place of the session on the same device; reject changes nothing where the user is there.';
+    end if;
+    if (cardinality(p_if_present) in (0, p_requests) and cardinality(p_metadata) in (0, p_requests)
+        and cardinality(p_cursors) in (0, p_requests)) is not true then
+        raise exception 'the arrays of options have different lengths'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass one of each per request, or an empty array for the default.';
+    end if;
+end
+$function$;
+comment on function leasehold.check_options(p_requests integer, p_if_present text[], p_metadata jsonb[], p_cursors jsonb[]) is
+    'Internal. Errors: 22023 for a word that is not one, or arrays that do not fit together.';
+
+CREATE OR REPLACE FUNCTION leasehold.check_requests(p_room_ids text[], p_user_ids text[], p_device_ids text[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+    v_requests integer := cardinality(p_room_ids);
+begin
+    if (cardinality(p_user_ids) = v_requests and cardinality(p_device_ids) = v_requests) is not true then
+        raise exception 'the arrays of rooms, users and devices have different lengths'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass one of each per request.';
+    end if;
+    if coalesce(array_position(p_room_ids, null), array_position(p_user_ids, null),
+                array_position(p_device_ids, null)) is not null then
+        raise exception 'a room, user or device is null'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'The one unnamed device is the empty string.';
+    end if;
+    return v_requests;
+end
+$function$;
+comment on function leasehold.check_requests(p_room_ids text[], p_user_ids text[], p_device_ids text[]) is
+    'Internal. How many requests these arrays make. Errors: 22023 where they do not fit together.';
+
+CREATE OR REPLACE FUNCTION leasehold.check_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+    v_requests integer := leasehold.check_requests(p_room_ids, p_user_ids, p_device_ids);
+begin
+    if (cardinality(p_epochs) = v_requests and array_position(p_epochs, null) is null) is not true then
+        raise exception 'there is not one epoch per request'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass the epoch that the session''s join answered.';
+    end if;
+    return v_requests;
+end
+$function$;
+comment on function leasehold.check_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[]) is
+    'Internal. How many requests these arrays make. Errors: 22023 where they do not fit together.';
+
+CREATE OR REPLACE FUNCTION leasehold.clocks(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint)
+ RETURNS record
+ LANGUAGE sql
+AS $function$
+    select c.now,
+           case when p.last_at is null then leasehold.micros(c.now) - p.paused
+                else greatest(
+                    p.floor,
+                    case when age.micros between 0 and p.gap then leasehold.micros(c.now)
+                         -- Nobody serves, or the clock stepped back: it stands still, but not for ever,
+                         -- unless this is an instance that serves, whose beat is about to say how long.
+                         when age.micros > p.max_pause and current_setting('leasehold.serves', true) is distinct from 'on'
+                             then leasehold.micros(c.now) - p.max_pause
+                         when p.max_pause = 0 then leasehold.micros(c.now)
+                         else leasehold.micros(p.last_at) end - p.paused)
+           end
+      from leasehold.pulse p
+     cross join (select coalesce(p_now, clock_timestamp()) as now offset 0) c
+     cross join lateral (select leasehold.micros(c.now) - leasehold.micros(p.last_at) as micros) age
+$function$;
+comment on function leasehold.clocks(p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint) is
+    'Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
-    v_held record;
+    v_rooms text[] := leasehold.lock_rooms(array[p_room_id]);
+    v_now timestamptz;
+    v_lease_now bigint;
+    v_users text[];
+    v_devices text[];
 begin
-    v_held := leasehold.lock_rooms(array[p_room_id], p_now);
-    -- All sessions in one pass, in the order in which heartbeats lock them.
-    perform leasehold.lock_members(
-                array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id), v_held.instant)
+    select c.now, c.lease_now into v_now, v_lease_now from leasehold.clocks(p_now) c;
+    -- All sessions in one pass.
+    perform leasehold.lock_sessions(
+                array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id), v_lease_now)
        from leasehold.members m
-      where m.room_id = any (v_held.locked);
-    perform leasehold.prune_due(v_held.locked, v_held.instant);
-    sessions_ended := leasehold.end_sessions(p_room_id, null, null, 'room_closed', v_held.instant);
+      where m.room_id = any (v_rooms);
+    members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
+    select array_agg(m.user_id), array_agg(m.device_id)
+      into v_users, v_devices
+      from leasehold.members m
+     where m.room_id = any (v_rooms);
+    sessions_ended := coalesce(cardinality(v_users), 0);
     outcome := case when sessions_ended > 0 then 'closed' else 'absent' end;
     if sessions_ended > 0 then
-        perform leasehold.prune_locked(v_held.locked, v_held.instant);
+        perform leasehold.end_sessions(
+                    array_fill(p_room_id, array[sessions_ended]), v_users, v_devices, 'room_closed', v_now);
+        perform leasehold.prune_locked(v_rooms, v_now, v_lease_now);
     end if;
 end
 $function$;
-comment on function leasehold.close_room(p_room_id text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer) is
-    'Ends every session of a room and with them its generation. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation.';
+comment on function leasehold.close_room(p_room_id text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
+    'Ends every session of a room and with them its lifetime. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation. Locks the room, then its sessions; waits for whoever holds one. Run it at read committed. Errors: 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[])
  RETURNS TABLE(ord integer, epoch bigint, version bigint, reason text)
  LANGUAGE sql
  STABLE
 AS $function$
-    -- A stay is over at its first end that leaves no session of the person; the end of a
+    -- A stay is over at its first end that leaves no session of the member; the end of a
     -- superseded one is followed at once by the join that replaced it.
-    select distinct on (q.ord) q.ord::integer, e.epoch, e.version, e.reason
+    (select distinct on (q.ord) q.ord::integer, e.epoch, e.version, e.reason
       from unnest(p_room_ids, p_generations, p_user_ids, p_arrivals)
            with ordinality as q (room_id, generation, user_id, arrival, ord)
      cross join lateral (
@@ -347,294 +638,218 @@ AS $function$
             where h.user_id = q.user_id and h.room_id = q.room_id
               and h.generation = q.generation and h.version >= q.arrival) e
      where e.sessions = 0 and e.reason <> 'superseded'
-     order by q.ord, e.version
+     order by q.ord, e.version)
+    union all
+    select q.ord::integer, null, g.closed_version, g.close_reason
+      from unnest(p_room_ids, p_generations, p_user_ids)
+           with ordinality as q (room_id, generation, user_id, ord)
+      join leasehold.room_generations g on g.room_id = q.room_id and g.generation = q.generation
+     where q.user_id is null and g.closed_version is not null
 $function$;
 comment on function leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[]) is
-    'Internal. How stays ended that began at these arrivals (members.arrival): the last session''s epoch and reason, and the version of its end. No row for a stay that goes on, or whose history is purged.';
+    'Internal. How stays ended that began at these arrivals (members.arrival): the last session''s epoch and reason, and the version of its end; where the user is null, how the lifetime ended. No row for what goes on, or whose history is purged. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
 AS $function$
-    select (leasehold.disconnect_members(
-                array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], p_now))[1]
+begin
+    perform leasehold.await_session(p_room_id, p_user_id, p_device_id);
+    return (leasehold.disconnect_members(
+                array[p_room_id], array[p_user_id], array[p_epoch], array[p_device_id], p_now))[1];
+end
 $function$;
 comment on function leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_now timestamp with time zone) is
-    'Marks one member''s session, in the caller''s transaction. Outcomes as of disconnect_members.';
+    'Marks one session, in the caller''s transaction. Outcomes: disconnected, or the same as stale_reason. Locks the session; waits for whoever holds it. Errors: 22023, 40001, 40P01, 55P03.';
 
-CREATE OR REPLACE FUNCTION leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[])
  RETURNS text[]
  LANGUAGE plpgsql
 AS $function$
-#variable_conflict use_column
 declare
-    v_now timestamptz;
-    v_rows tid[];
-    v_lost integer[];
+    v_held record;
 begin
-    -- In the order of the heartbeats, so that the two cannot wait for each other.
-    -- A locked row does not move, so the update below finds it by its place.
-    select array_agg(l.ctid)
-      into v_rows
-      from (select m.ctid
-              from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
-                   as q (room_id, user_id, device_id, epoch)
-              join leasehold.members m
-                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
-               and m.epoch = q.epoch
-             order by m.room_id, m.user_id, m.device_id
-               for no key update of m) l;
-    v_now := coalesce(p_now, clock_timestamp());
-
-    with lost as (
-        -- The first report counts: since when the transport is lost.
-        update leasehold.members m
-           set disconnected_at = coalesce(m.disconnected_at, v_now)
-         where m.ctid = any (v_rows)
-           and not leasehold.lease_expired(m.lease_expires_at, v_now)
-        returning m.room_id, m.user_id, m.device_id, m.epoch
-    )
-    select coalesce(array_agg(q.ord::integer), '{}')
-      into v_lost
-      from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
-           with ordinality as q (room_id, user_id, device_id, epoch, ord)
-      join lost using (room_id, user_id, device_id, epoch);
-
-    return array(
-        select case when q.ord = any (v_lost) then 'disconnected'
-                    else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
-          from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
-               with ordinality as q (room_id, user_id, device_id, epoch, ord)
-         order by q.ord);
+    perform leasehold.check_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids);
+    v_held := leasehold.lock_live_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids, p_now);
+    -- The first report counts: since when the transport is lost.
+    update leasehold.members
+       set disconnected_at = coalesce(disconnected_at, v_held.now)
+     where ctid = any (v_held.places);
+    outcomes := leasehold.outcomes_of(
+                    p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'disconnected', v_held.locked);
 end
 $function$;
-comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone) is
-    'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Answers one outcome per request: disconnected, or as of stale_reason.';
+comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT outcomes text[]) is
+    'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, busy where another transaction holds the session, or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
-CREATE OR REPLACE FUNCTION leasehold.end_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
-declare
-    v_rows tid[];
 begin
-    -- In the order in which heartbeats lock them, so that neither waits for the other for ever.
-    select array_agg(l.ctid)
-      into v_rows
-      from (select m.ctid
-              from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-              join leasehold.members m
-                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
-             order by m.room_id, m.user_id, m.device_id
-               for update of m) l;
+    -- A member is gone with the last session: decided before anything is deleted.
+    update leasehold.rooms r
+       set version = r.version + t.sessions,
+           member_count = r.member_count - t.members
+      from (select e.room_id,
+                   sum(e.sessions)::bigint as sessions,
+                   count(*) filter (where e.sessions = (
+                       select count(*) from leasehold.members m
+                        where m.room_id = e.room_id and m.user_id = e.user_id))::integer as members
+              from (select k.room_id, k.user_id, count(*) as sessions
+                      from unnest(p_room_ids, p_user_ids) as k (room_id, user_id)
+                     group by k.room_id, k.user_id) e
+             group by e.room_id) t
+     where r.room_id = t.room_id;
 
-    with gone as (
-        delete from leasehold.members m
-         where m.ctid = any (v_rows)
-        returning m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
-                  case when p_reason = 'expired' then m.lease_expires_at else p_now end as occurred_at
-    ), numbered as (
-        select gone.*,
-               row_number() over (partition by room_id order by occurred_at, user_id, device_id) as step
-          from gone
-    ), person as (
-        -- A person is gone with the last device; this snapshot still shows what was deleted above.
-        select room_id,
-               count(*) as sessions,
-               count(*) = (select count(*)
-                             from leasehold.members m
-                            where m.room_id = gone.room_id and m.user_id = gone.user_id) as is_gone
-          from gone
-         group by room_id, user_id
-    ), room as (
-        update leasehold.rooms r
-           set version = r.version + t.sessions,
-               member_count = r.member_count - t.persons
-          from (select room_id, sum(sessions) as sessions, count(*) filter (where is_gone) as persons
-                  from person
-                 group by room_id) t
-         where r.room_id = t.room_id
-    )
-    -- By key, and not from the update above: this snapshot still shows the version before it.
+    -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
             kind, reason, occurred_at, recorded_at, last_seen_at)
-    select n.room_id, r.generation, r.version + n.step, n.user_id, n.device_id, n.epoch,
+    select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
            'ended', p_reason, n.occurred_at, p_now, n.last_seen_at
-      from numbered n
+      from (select e.*,
+                   count(*) over (partition by e.room_id) as sessions,
+                   row_number() over (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id) as step
+              from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
+                           case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
+                      from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+                      join leasehold.members m
+                        on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e) n
       join leasehold.rooms r on r.room_id = n.room_id
      order by n.room_id, n.step;
-end
-$function$;
-comment on function leasehold.end_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone) is
-    'Internal. Removes sessions and records their end. The caller holds their rooms'' locks and prunes afterwards.';
 
-CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_id text, p_user_id text, p_epoch bigint, p_reason text, p_now timestamp with time zone)
- RETURNS integer
- LANGUAGE plpgsql
-AS $function$
-declare
-    v_rooms text[];
-    v_users text[];
-    v_devices text[];
-begin
-    select array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id)
-      into v_rooms, v_users, v_devices
-      from leasehold.members m
-     where m.room_id = p_room_id
-       and (p_user_id is null or m.user_id = p_user_id)
-       and (p_epoch is null or m.epoch = p_epoch);
-    if v_rooms is null then
-        return 0;
-    end if;
-    perform leasehold.end_members(v_rooms, v_users, v_devices, p_reason, p_now);
-    return cardinality(v_rooms);
+    delete from leasehold.members m
+     using unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+     where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id;
 end
 $function$;
-comment on function leasehold.end_sessions(p_room_id text, p_user_id text, p_epoch bigint, p_reason text, p_now timestamp with time zone) is
-    'Internal. Ends the sessions of a room, or of one user in it, or the one with this epoch; says how many. The caller holds the room''s lock and prunes afterwards.';
+comment on function leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone) is
+    'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
 
 CREATE OR REPLACE FUNCTION leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
 AS $function$
-    select (leasehold.heartbeat_members(
-                array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], array[p_lease_ms],
-                p_now => p_now))[1]
+begin
+    if p_lease_ms is not null then
+        perform leasehold.lock_rooms(array[p_room_id]);
+        perform leasehold.await_session(p_room_id, p_user_id, p_device_id);
+        return (leasehold.resize_leases(
+                    array[p_room_id], array[p_user_id], array[p_epoch], array[p_device_id],
+                    array[p_lease_ms], p_now => p_now))[1];
+    end if;
+    perform leasehold.await_session(p_room_id, p_user_id, p_device_id);
+    return (leasehold.heartbeat_members(
+                array[p_room_id], array[p_user_id], array[p_epoch], array[p_device_id], p_now => p_now))[1];
+end
 $function$;
 comment on function leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_lease_ms integer, p_now timestamp with time zone) is
-    'Renews one member''s lease, in the caller''s transaction. Outcomes as of heartbeat_members.';
+    'Renews one session''s lease, in the caller''s transaction, with p_lease_ms in another length from now on. Outcomes: renewed, or the same as stale_reason. Locks the session, with p_lease_ms its room before; waits for whoever holds them. Errors: 22023, 40001, 40P01, 55P03.';
 
-CREATE OR REPLACE FUNCTION leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_lease_ms integer[] DEFAULT '{}'::integer[], p_set_cursor boolean[] DEFAULT '{}'::boolean[], p_cursors jsonb[] DEFAULT '{}'::jsonb[], p_set_metadata boolean[] DEFAULT '{}'::boolean[], p_metadata jsonb[] DEFAULT '{}'::jsonb[], p_wait boolean DEFAULT true, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_set_cursor boolean[] DEFAULT '{}'::boolean[], p_cursors jsonb[] DEFAULT '{}'::jsonb[], p_set_metadata boolean[] DEFAULT '{}'::boolean[], p_metadata jsonb[] DEFAULT '{}'::jsonb[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[])
  RETURNS text[]
  LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 declare
-    v_now timestamptz;
-    v_asks_for_lease boolean := array_remove(p_lease_ms, null) <> '{}';
-    v_rooms text[];
-    v_held integer[];
-    v_renewed integer[];
-    v_rows tid[];
-    v_first_expiry timestamptz;
+    v_held record;
 begin
-    -- A shorter lease lowers the room's next_expiry_at, which needs the room's lock, and rooms come first.
-    if v_asks_for_lease then
-        select h.locked
-          into v_rooms
-          from leasehold.lock_rooms(array(
-                   select q.room_id from unnest(p_room_ids, p_lease_ms) as q (room_id, lease_ms)
-                    where q.lease_ms is not null)) h;
-    end if;
+    perform leasehold.check_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids);
+    v_held := leasehold.lock_live_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids, p_now);
 
-    -- In one order, so that two batches cannot wait for each other. Nothing below waits.
-    if p_wait then
-        perform
-           from unnest(p_room_ids) with ordinality as q (room_id, ord)
-           join leasehold.members m
-             on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
-            and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
-          order by m.room_id, m.user_id, m.device_id
-            for no key update of m;
-    end if;
-
-    -- A locked row does not move, so the updates below find it by its place. A room that was
-    -- opened anew during the wait for rooms is not locked, and ended the sessions meant here.
-    select array_agg(l.ctid), array_agg(l.ord::integer), min(l.lease_expires_at)
-      into v_rows, v_held, v_first_expiry
-      from (select m.ctid, q.ord, m.lease_expires_at
-              from unnest(p_room_ids) with ordinality as q (room_id, ord)
-              join leasehold.members m
-                on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
-               and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
-             where v_rooms is null or p_lease_ms[q.ord] is null or q.room_id = any (v_rooms)
-               for no key update of m skip locked) l;
-    v_now := coalesce(p_now, clock_timestamp());
-    v_renewed := v_held;
-    if leasehold.lease_expired(v_first_expiry, v_now) then
-        select array_agg(l.ctid), array_agg(l.ord)
-          into v_rows, v_renewed
-          from unnest(v_rows, v_held) as l (ctid, ord)
-          join leasehold.members m on m.ctid = l.ctid
-         where not leasehold.lease_expired(m.lease_expires_at, v_now);
-    end if;
-
-    if v_asks_for_lease or true = any (p_set_cursor) or true = any (p_set_metadata) then
+    if true = any (p_set_cursor) or true = any (p_set_metadata) then
         -- An UPDATE changes a row once: of each thing, what the session asked for last.
         update leasehold.members m
-           set last_seen_at = v_now,
-               lease_ms = coalesce(p_lease_ms[l.lease], m.lease_ms),
-               lease_expires_at = v_now + coalesce(p_lease_ms[l.lease], m.lease_ms) * interval '1 millisecond',
+           set last_seen_at = v_held.now,
+               lease_end = v_held.lease_now + m.lease_ms * 1000::bigint,
                disconnected_at = null,
                cursor = case when l.cursor is null then m.cursor else p_cursors[l.cursor] end,
                metadata = case when l.metadata is null then m.metadata else p_metadata[l.metadata] end
           from (select r.ctid,
-                       max(r.ord) filter (where p_lease_ms[r.ord] is not null) as lease,
                        max(r.ord) filter (where p_set_cursor[r.ord]) as cursor,
                        max(r.ord) filter (where p_set_metadata[r.ord]) as metadata
-                  from unnest(v_rows, v_renewed) as r (ctid, ord)
+                  from unnest(v_held.places, v_held.live) as r (ctid, ord)
                  group by r.ctid) l
          where m.ctid = l.ctid;
     else
         -- What nearly all heartbeats are: nothing to look up for each row.
         update leasehold.members
-           set last_seen_at = v_now,
-               lease_expires_at = v_now + lease_ms * interval '1 millisecond',
+           set last_seen_at = v_held.now,
+               lease_end = v_held.lease_now + lease_ms * 1000::bigint,
                disconnected_at = null
-         where ctid = any (v_rows);
+         where ctid = any (v_held.places);
     end if;
-
-    if v_asks_for_lease then
-        update leasehold.rooms r
-           set next_expiry_at = q.first_expiry_at
-          from (select q.room_id, v_now + min(q.lease_ms) * interval '1 millisecond' as first_expiry_at
-                  from unnest(p_room_ids, p_lease_ms) with ordinality as q (room_id, lease_ms, ord)
-                 where q.lease_ms is not null and q.ord = any (v_renewed)
-                 group by q.room_id) q
-         where r.room_id = q.room_id and r.next_expiry_at > q.first_expiry_at;
-    end if;
-
-    if cardinality(v_renewed) = cardinality(p_room_ids) then
-        return array_fill('renewed'::text, array[cardinality(p_room_ids)]);
-    end if;
-    return array(
-        select case when q.ord = any (v_renewed) then 'renewed'
-                    when not p_wait and not coalesce(q.ord = any (v_held), false)
-                         and exists (select from leasehold.members m
-                                      where m.room_id = q.room_id and m.user_id = q.user_id
-                                        and m.device_id = q.device_id and m.epoch = q.epoch) then 'busy'
-                    else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
-          from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
-               with ordinality as q (room_id, user_id, device_id, epoch, ord)
-         order by q.ord);
+    outcomes := leasehold.outcomes_of(
+                    p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'renewed', v_held.locked);
 end
 $function$;
-comment on function leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_lease_ms integer[], p_set_cursor boolean[], p_cursors jsonb[], p_set_metadata boolean[], p_metadata jsonb[], p_wait boolean, p_now timestamp with time zone) is
-    'Renews leases, one request per position of the arrays and in that order; a cursor or metadata changes where its flag is set. Answers one outcome per request: renewed, or as of stale_reason; without p_wait also busy, where another transaction holds the session.';
+comment on function leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_set_cursor boolean[], p_cursors jsonb[], p_set_metadata boolean[], p_metadata jsonb[], p_now timestamp with time zone, OUT outcomes text[]) is
+    'Renews leases, one request per position of the arrays and in that order; a cursor or metadata changes where its flag is set. Outcomes: renewed, busy where another transaction holds the session (then nothing changed), or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
-CREATE OR REPLACE FUNCTION leasehold.held_rooms(p_room_ids text[])
- RETURNS boolean[]
+CREATE OR REPLACE FUNCTION leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS text[]
  LANGUAGE plpgsql
 AS $function$
+#variable_conflict use_column
 declare
-    v_free text[];
+    v_lease_now bigint := leasehold.lease_clock(p_now);
+    v_free text[] := leasehold.lock_free_rooms(p_room_ids);
+    v_held text[];
+    v_room text;
+    v_patience text := current_setting('lock_timeout');
+    v_places tid[];
 begin
-    select coalesce(array_agg(r.room_id), '{}')
-      into v_free
-      from (select room_id
-              from leasehold.rooms
-             where room_id = any (p_room_ids)
-               for no key update skip locked) r;
+    select coalesce(array_agg(room_id), '{}')
+      into v_held
+      from leasehold.rooms
+     where room_id = any (p_room_ids) and room_id <> all (v_free);
+
+    -- What another transaction is about to insert cannot be seen, only run into.
+    for v_room in
+        select distinct q.room_id from unnest(p_room_ids) as q (room_id) where q.room_id <> all (v_free || v_held)
+    loop
+        begin
+            perform set_config('lock_timeout', '1ms', true);
+            perform leasehold.await_opening(v_room);
+            perform set_config('lock_timeout', v_patience, true);
+        exception
+            when lock_not_available then
+                v_held := v_held || v_room;
+        end;
+    end loop;
+
+    select coalesce(array_agg(l.ctid), '{}')
+      into v_places
+      from (select m.ctid
+              from leasehold.members m
+             where m.room_id = any (v_free)
+               and (leasehold.lease_expired(m.lease_end, v_lease_now)
+                    or (m.room_id, m.user_id, m.device_id) in (
+                        select * from unnest(p_room_ids, p_user_ids, p_device_ids)))
+               for update of m skip locked) l;
     return array(
-        select q.room_id <> all (v_free)
-               and exists (select from leasehold.rooms r where r.room_id = q.room_id)
-          from unnest(p_room_ids) with ordinality as q (room_id, ord)
+        select case when q.room_id = any (v_held)
+                         or exists (select from leasehold.members m
+                                     where m.room_id = q.room_id and m.ctid <> all (v_places)
+                                       and leasehold.lease_expired(m.lease_end, v_lease_now)) then 'room'
+                    when exists (select from leasehold.members m
+                                  where m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+                                    and m.ctid <> all (v_places)) then 'session' end
+          from unnest(p_room_ids, p_user_ids, p_device_ids) with ordinality as q (room_id, user_id, device_id, ord)
          order by q.ord);
 end
 $function$;
-comment on function leasehold.held_rooms(p_room_ids text[]) is
-    'Internal. For each of these rooms whether another transaction holds it at this moment; locks the others until the end of the transaction.';
+comment on function leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone) is
+    'Internal. What a join or leave would wait for at this moment, for each request: room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';
+
+CREATE OR REPLACE FUNCTION leasehold.instant(p_micros bigint)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ('1970-01-01 00:00:00+00'::timestamp with time zone + ((p_micros)::double precision * '00:00:00.000001'::interval));
+comment on function leasehold.instant(p_micros bigint) is
+    'Internal. The opposite of micros.';
 
 CREATE OR REPLACE FUNCTION leasehold.is_id(p_id text)
  RETURNS boolean
@@ -644,289 +859,356 @@ RETURN (((char_length(p_id) >= 1) AND (char_length(p_id) <= 256)) AND (p_id !~ '
 comment on function leasehold.is_id(p_id text) is
     'Whether a text can be a room, user or device id: 1 to 256 characters, no control characters.';
 
-CREATE OR REPLACE FUNCTION leasehold.join_member(p_room_id text, p_user_id text, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT 15000, p_metadata jsonb DEFAULT NULL::jsonb, p_cursor jsonb DEFAULT NULL::jsonb, p_if_present text DEFAULT 'replace'::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(outcome text, epoch bigint, generation bigint, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.join_member(p_room_id text, p_user_id text, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT 15000, p_heartbeat_ms integer DEFAULT NULL::integer, p_metadata jsonb DEFAULT NULL::jsonb, p_cursor jsonb DEFAULT NULL::jsonb, p_if_present text DEFAULT 'replace'::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT epoch bigint, OUT generation bigint, OUT lease_expires_at timestamp with time zone, OUT as_of timestamp with time zone)
+ RETURNS record
  LANGUAGE sql
 AS $function$
-    select j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
+    select j.outcomes[1], j.epochs[1], j.generations[1], j.lease_expires_at[1], j.as_of
       from leasehold.join_members(
                array[p_room_id], array[p_user_id], array[p_device_id], array[p_lease_ms],
-               array[p_metadata], array[p_cursor], array[p_if_present], p_now => p_now) j
+               array[p_heartbeat_ms], array[p_metadata], array[p_cursor], array[p_if_present],
+               p_now => p_now) j
 $function$;
-comment on function leasehold.join_member(p_room_id text, p_user_id text, p_device_id text, p_lease_ms integer, p_metadata jsonb, p_cursor jsonb, p_if_present text, p_now timestamp with time zone) is
-    'Joins one member, in the caller''s transaction. Outcomes as of join_members.';
+comment on function leasehold.join_member(p_room_id text, p_user_id text, p_device_id text, p_lease_ms integer, p_heartbeat_ms integer, p_metadata jsonb, p_cursor jsonb, p_if_present text, p_now timestamp with time zone, OUT outcome text, OUT epoch bigint, OUT generation bigint, OUT lease_expires_at timestamp with time zone, OUT as_of timestamp with time zone) is
+    'Joins one member, in the caller''s transaction. The same outcomes, locks and errors as join_members.';
 
-CREATE OR REPLACE FUNCTION leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_max_members integer DEFAULT NULL::integer, p_max_devices integer DEFAULT NULL::integer, p_max_rooms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(ord integer, outcome text, epoch bigint, generation bigint, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[] DEFAULT '{}'::integer[], p_metadata jsonb[] DEFAULT '{}'::jsonb[], p_cursors jsonb[] DEFAULT '{}'::jsonb[], p_if_present text[] DEFAULT '{}'::text[], p_max_members integer DEFAULT NULL::integer, p_max_devices integer DEFAULT NULL::integer, p_max_rooms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[], OUT epochs bigint[], OUT generations bigint[], OUT lease_expires_at timestamp with time zone[], OUT as_of timestamp with time zone, OUT members_expired integer)
+ RETURNS record
  LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 declare
-    v_now timestamptz;
-    v_start integer := 1;
-    v_end integer := cardinality(p_room_ids);
+    v_requests integer := leasehold.check_requests(p_room_ids, p_user_ids, p_device_ids);
+    v_lease_now bigint;
     v_again record;
-    v_no_room text[] := '{}';
+    v_starts integer[] := '{1}';
+    v_full text[] := '{}';
+    v_placed leasehold.placement[];
+    v_all leasehold.placement[] := '{}';
+    v_ords integer[];
+    v_words text[];
     v_unopened text[];
 begin
-    v_now := leasehold.open_rooms(p_room_ids, p_user_ids, p_device_ids, p_now);
+    perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
+    perform leasehold.check_options(v_requests, p_if_present, p_metadata, p_cursors);
+    select o.now, o.lease_now, o.members_expired
+      into as_of, v_lease_now, members_expired
+      from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
+    outcomes := array_fill('joined'::text, array[v_requests]);
 
     for v_again in
         select a.ord, a.previous
           from (select q.ord::integer as ord,
                        lag(q.ord::integer) over (partition by q.room_id, q.user_id order by q.ord) as previous
-                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
-                 union all
-                select v_end + 1, v_end) a
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)) a
          where a.previous is not null
          order by a.ord
     loop
-        continue when v_again.previous < v_start;
-        exit when v_start = 1 and v_again.ord > v_end;
-        return query
-        select v_start - 1 + j.ord, j.outcome, j.epoch, j.generation, j.lease_expires_at, j.as_of
-          from leasehold.join_members(
-                   p_room_ids[v_start:v_again.ord - 1], p_user_ids[v_start:v_again.ord - 1],
-                   p_device_ids[v_start:v_again.ord - 1], p_lease_ms[v_start:v_again.ord - 1],
-                   p_metadata[v_start:v_again.ord - 1], p_cursors[v_start:v_again.ord - 1],
-                   p_if_present[v_start:v_again.ord - 1],
-                   p_max_members, p_max_devices, p_max_rooms, v_now) j;
-        v_start := v_again.ord;
+        if v_again.previous >= v_starts[cardinality(v_starts)] then
+            v_starts := v_starts || v_again.ord;
+        end if;
     end loop;
-    if v_start > 1 then
-        return;
-    end if;
 
     if p_max_rooms is not null then
         select coalesce(array_agg(n.room_id), '{}')
-          into v_no_room
+          into v_full
           from (select q.room_id, row_number() over (order by min(q.ord)) as rank
                   from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
                   join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
                  where not exists (select from leasehold.blocks b
                                     where b.room_id = q.room_id and b.user_id = q.user_id
-                                      and b.blocked_until > v_now)
+                                      and b.blocked_until > as_of)
                  group by q.room_id) n
          where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
     end if;
 
-    return query
-    with known as (
-        -- Every look-up is by key, so a batch costs what its requests cost.
-        select q.ord::integer as ord, q.room_id, q.user_id, q.device_id, q.if_present,
-               r.version, r.member_count,
-               case when r.version > 0 then r.generation
-                    else 1 + greatest(
-                        (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
-                        (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
-                        0)
-               end as generation,
-               1 + greatest(
-                   (select max(e.epoch) from leasehold.membership_events e
-                     where e.room_id = q.room_id and e.user_id = q.user_id),
-                   (select f.epoch from leasehold.epoch_floors f
-                     where f.room_id = q.room_id and f.user_id = q.user_id),
-                   0) as epoch,
-               s.sessions, s.arrival, s.held_epoch, s.held_last_seen_at,
-               case when exists (select from leasehold.blocks b
-                                  where b.room_id = q.room_id and b.user_id = q.user_id
-                                    and b.blocked_until > v_now) then 'blocked'
-                    when q.room_id = any (v_no_room) then 'too_many_rooms'
-                    when q.if_present = 'reject' and s.sessions > 0 then 'already_present'
-                    when s.held_epoch is null and s.sessions >= p_max_devices then 'too_many_devices'
-               end as refusal
-          from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present)
-               with ordinality as q (room_id, user_id, device_id, if_present, ord)
-          join leasehold.rooms r on r.room_id = q.room_id
-         cross join lateral (
-               select count(*) as sessions,
-                      min(m.arrival) as arrival,
-                      min(m.epoch) filter (where m.device_id = q.device_id) as held_epoch,
-                      min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
-                 from leasehold.members m
-                where m.room_id = q.room_id and m.user_id = q.user_id) s
-    ), decided as (
-        -- New persons take the free seats in the order in which they ask.
-        select k.*,
-               coalesce(k.refusal,
-                        case when k.sessions = 0
-                                  and k.member_count
-                                      + count(*) filter (where k.sessions = 0 and k.refusal is null)
-                                            over (partition by k.room_id order by k.ord)
-                                      > p_max_members then 'room_full' end,
-                        'joined') as decision
-          from known k
-    ), placed as (
-        -- The end of the replaced session comes right before the join that replaces it.
-        select d.*,
-               v_now + p_lease_ms[d.ord] * interval '1 millisecond' as lease_expires_at,
-               d.version + count(*) over in_order + count(d.held_epoch) over in_order as joined_version
-          from decided d
-         where d.decision = 'joined'
-        window in_order as (partition by d.room_id order by d.ord)
-    ), events as (
-        insert into leasehold.membership_events
-               (room_id, generation, version, user_id, device_id, epoch,
-                kind, reason, occurred_at, recorded_at, last_seen_at)
-        select p.room_id, p.generation, p.joined_version - 1, p.user_id, p.device_id, p.held_epoch,
-               'ended', 'superseded', v_now, v_now, p.held_last_seen_at
-          from placed p
-         where p.held_epoch is not null
-        union all
-        select p.room_id, p.generation, p.joined_version, p.user_id, p.device_id, p.epoch,
-               'joined', null, v_now, v_now, null
-          from placed p
-         order by 1, 3
-    ), arrivals as (
-        insert into leasehold.members
-               (room_id, user_id, device_id, epoch, arrival,
-                joined_at, last_seen_at, lease_expires_at, lease_ms, cursor, metadata)
-        select p.room_id, p.user_id, p.device_id, p.epoch, coalesce(p.arrival, p.joined_version),
-               v_now, v_now, p.lease_expires_at, p_lease_ms[p.ord], p_cursors[p.ord], p_metadata[p.ord]
-          from placed p
-         where p.held_epoch is null
-    ), returns as (
-        update leasehold.members m
-           set epoch = p.epoch,
-               joined_at = v_now,
-               last_seen_at = v_now,
-               lease_expires_at = p.lease_expires_at,
-               disconnected_at = null,
-               lease_ms = p_lease_ms[p.ord],
-               cursor = p_cursors[p.ord],
-               metadata = p_metadata[p.ord]
-          from placed p
-         where p.held_epoch is not null
-           and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id
-    ), change as (
-        select p.room_id, p.generation, p.version = 0 as opens,
-               max(p.joined_version) as version,
-               (count(*) filter (where p.sessions = 0))::integer as arrived,
-               min(p.lease_expires_at) as first_expiry_at
-          from placed p
-         group by p.room_id, p.generation, p.version
-    ), rooms as (
-        update leasehold.rooms r
-           set generation = c.generation,
-               version = c.version,
-               opened_at = case when c.opens then v_now else r.opened_at end,
-               next_expiry_at = least(r.next_expiry_at, c.first_expiry_at),
-               member_count = r.member_count + c.arrived,
-               peak_members = greatest(r.peak_members, r.member_count + c.arrived)
-          from change c
-         where r.room_id = c.room_id
-    ), generations as (
-        insert into leasehold.room_generations (room_id, generation, opened_at)
-        select c.room_id, c.generation, v_now from change c where c.opens
-    )
-    select p.ord, p.decision, p.epoch, p.generation, p.lease_expires_at, v_now
-      from placed p
-    union all
-    select d.ord, d.decision, null, null, null, v_now
-      from decided d
-     where d.decision <> 'joined';
+    for v_round in 1 .. cardinality(v_starts) loop
+        with known as (
+            -- Every look-up is by key, so a batch costs what its requests cost.
+            select q.ord::integer as ord, q.room_id, q.user_id, q.device_id,
+                   r.version, r.member_count,
+                   case when r.version > 0 then r.generation
+                        else 1 + greatest(
+                            (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
+                            (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
+                            0)
+                   end as generation,
+                   1 + greatest(
+                       (select max(e.epoch) from leasehold.membership_events e
+                         where e.room_id = q.room_id and e.user_id = q.user_id),
+                       (select f.epoch from leasehold.epoch_floors f
+                         where f.room_id = q.room_id and f.user_id = q.user_id),
+                       0) as epoch,
+                   s.sessions, s.arrival, s.held_epoch, s.held_last_seen_at,
+                   case when exists (select from leasehold.blocks b
+                                      where b.room_id = q.room_id and b.user_id = q.user_id
+                                        and b.blocked_until > as_of) then 'blocked'
+                        when q.room_id = any (v_full) then 'too_many_rooms'
+                        when q.if_present = 'reject' and s.sessions > 0 then 'already_present'
+                        when s.held_epoch is null and s.sessions >= p_max_devices then 'too_many_devices'
+                   end as refusal
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present)
+                   with ordinality as q (room_id, user_id, device_id, if_present, ord)
+              join leasehold.rooms r on r.room_id = q.room_id
+             cross join lateral (
+                   select count(*) as sessions,
+                          min(m.arrival) as arrival,
+                          min(m.epoch) filter (where m.device_id = q.device_id) as held_epoch,
+                          min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
+                     from leasehold.members m
+                    where m.room_id = q.room_id and m.user_id = q.user_id) s
+             where q.ord between v_starts[v_round] and coalesce(v_starts[v_round + 1] - 1, v_requests)
+        ), decided as (
+            -- New members take the free seats in the order in which they ask.
+            select k.*,
+                   coalesce(k.refusal,
+                            case when k.sessions = 0
+                                      and k.member_count
+                                          + count(*) filter (where k.sessions = 0 and k.refusal is null)
+                                                over (partition by k.room_id order by k.ord)
+                                          > p_max_members then 'room_full' end) as word
+              from known k
+        ), numbered as (
+            select d.*,
+                   d.version + count(*) filter (where d.word is null) over in_order
+                             + count(d.held_epoch) filter (where d.word is null) over in_order as joined_version
+              from decided d
+            window in_order as (partition by d.room_id order by d.ord)
+        )
+        select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
+                          coalesce(n.arrival, n.joined_version), n.version = 0, n.sessions = 0,
+                          n.held_epoch, n.held_last_seen_at)::leasehold.placement order by n.ord)
+                   filter (where n.word is null),
+               array_agg(n.ord) filter (where n.word is not null),
+               array_agg(n.word) filter (where n.word is not null)
+          into v_placed, v_ords, v_words
+          from numbered n;
 
-    -- A room in which every request was refused was never opened.
-    select array_agg(room_id)
-      into v_unopened
-      from leasehold.rooms
-     where room_id = any (p_room_ids) and version = 0;
-    if v_unopened is not null then
-        perform leasehold.prune_locked(v_unopened, v_now);
+        if v_placed is not null then
+            perform leasehold.write_placements(
+                        v_placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_now);
+            v_all := v_all || v_placed;
+        end if;
+        for v_refused in 1 .. coalesce(cardinality(v_ords), 0) loop
+            outcomes[v_ords[v_refused]] := v_words[v_refused];
+        end loop;
+    end loop;
+
+    select array_agg(p.epoch order by o.ord), array_agg(p.generation order by o.ord),
+           array_agg(case when p.ord is not null
+                          then as_of + p_lease_ms[o.ord] * interval '1 millisecond' end order by o.ord)
+      into epochs, generations, lease_expires_at
+      from generate_series(1, v_requests) as o (ord)
+      left join unnest(v_all) p on p.ord = o.ord;
+
+    if cardinality(v_all) < v_requests then
+        -- A room in which every request was refused was never opened.
+        select array_agg(room_id)
+          into v_unopened
+          from leasehold.rooms
+         where room_id = any (p_room_ids) and version = 0;
+        delete from leasehold.rooms where room_id = any (v_unopened);
     end if;
 end
 $function$;
-comment on function leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_max_members integer, p_max_devices integer, p_max_rooms integer, p_now timestamp with time zone) is
-    'Joins members, one per position of the arrays and in that order. Outcomes: joined, already_present, blocked, room_full, too_many_devices, too_many_rooms; only joined has an epoch.';
+comment on function leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_max_members integer, p_max_devices integer, p_max_rooms integer, p_now timestamp with time zone, OUT outcomes text[], OUT epochs bigint[], OUT generations bigint[], OUT lease_expires_at timestamp with time zone[], OUT as_of timestamp with time zone, OUT members_expired integer) is
+    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. Answers one row of arrays in the same order. Outcomes: joined, already_present, blocked, room_full, too_many_devices, too_many_rooms; only joined has an epoch. Locks the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
 
-CREATE OR REPLACE FUNCTION leasehold.lease_expired(p_lease_expires_at timestamp with time zone, p_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.lease_clock(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE sql
+RETURN (SELECT c.lease_now FROM leasehold.clocks(lease_clock.p_now) c(now, lease_now));
+comment on function leasehold.lease_clock(p_now timestamp with time zone) is
+    'The clock by which leases are judged, in microseconds: the database''s less the time in which nobody served. It stands still while no instance has beaten for longer than pulse.gap, for pulse.max_pause at the longest. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.lease_expired(p_lease_end bigint, p_lease_now bigint)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN (p_at > p_lease_expires_at);
-comment on function leasehold.lease_expired(p_lease_expires_at timestamp with time zone, p_at timestamp with time zone) is
-    'The one lease predicate: at its end the member still lives, strictly past it it is gone.';
+RETURN (p_lease_now > p_lease_end);
+comment on function leasehold.lease_expired(p_lease_end bigint, p_lease_now bigint) is
+    'The one lease predicate, on the lease clock: at its end the session still lives, strictly past it it is gone.';
+
+CREATE OR REPLACE FUNCTION leasehold.lease_instant(p_lease_end bigint)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- What comes strictly after a place where the clock stood still is after that outage.
+    select leasehold.instant(
+               p_lease_end
+               + coalesce(
+                   (select o.paused_after from leasehold.outages o
+                     where o.lease_at < p_lease_end
+                     order by o.lease_at desc, o.outage_id desc limit 1),
+                   (select o.paused_before from leasehold.outages o
+                     order by o.lease_at, o.outage_id limit 1),
+                   p.paused)
+               -- The clock goes on after the longest outage, also where no beat has said so yet.
+               + case when p_lease_end > greatest(p.floor, leasehold.micros(p.last_at) - p.paused)
+                           and clock_timestamp() > p.last_at + (p.gap + p.max_pause) * interval '1 microsecond'
+                      then p.max_pause else 0 end)
+      from leasehold.pulse p
+$function$;
+comment on function leasehold.lease_instant(p_lease_end bigint) is
+    'When a lease that is over ended, on the database''s clock, however late that is asked.';
 
 CREATE OR REPLACE FUNCTION leasehold.leave_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
  LANGUAGE sql
 AS $function$
-    select (leasehold.leave_members(
-                array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch], p_now))[1]
+    select l.outcomes[1]
+      from leasehold.leave_members(
+               array[p_room_id], array[p_user_id], array[p_epoch], array[p_device_id], p_now) l
 $function$;
 comment on function leasehold.leave_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_now timestamp with time zone) is
-    'Ends one member''s session, in the caller''s transaction. Outcomes as of leave_members.';
+    'Ends one session, in the caller''s transaction. The same outcomes, locks and errors as leave_members.';
 
-CREATE OR REPLACE FUNCTION leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS text[]
+CREATE OR REPLACE FUNCTION leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[], OUT members_expired integer)
+ RETURNS record
  LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 declare
-    v_held record;
-    v_left integer[];
     v_rooms text[];
-    v_users text[];
-    v_devices text[];
+    v_now timestamptz;
+    v_lease_now bigint;
+    v_left integer[];
+    v_left_rooms text[];
+    v_left_users text[];
+    v_left_devices text[];
 begin
-    v_held := leasehold.lock_rooms(p_room_ids, p_now);
-    perform leasehold.lock_members(p_room_ids, p_user_ids, p_device_ids, v_held.instant);
-    perform leasehold.prune_due(v_held.locked, v_held.instant);
+    perform leasehold.check_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids);
+    v_rooms := leasehold.lock_rooms(p_room_ids);
+    select c.now, c.lease_now into v_now, v_lease_now from leasehold.clocks(p_now) c;
+    perform leasehold.lock_sessions(p_room_ids, p_user_ids, p_device_ids, v_lease_now);
+    members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
 
     select array_agg(l.ord), array_agg(l.room_id), array_agg(l.user_id), array_agg(l.device_id)
-      into v_left, v_rooms, v_users, v_devices
+      into v_left, v_left_rooms, v_left_users, v_left_devices
       from (select min(q.ord)::integer as ord, q.room_id, q.user_id, q.device_id
-              from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
-                   with ordinality as q (room_id, user_id, device_id, epoch, ord)
+              from unnest(p_room_ids, p_user_ids, p_epochs, p_device_ids)
+                   with ordinality as q (room_id, user_id, epoch, device_id, ord)
               join leasehold.members m
                 on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
                and m.epoch = q.epoch
-             where q.room_id = any (v_held.locked)
+             where q.room_id = any (v_rooms)
              group by q.room_id, q.user_id, q.device_id) l;
     if v_left is not null then
-        perform leasehold.end_members(v_rooms, v_users, v_devices, 'left', v_held.instant);
-        perform leasehold.prune_due(v_held.locked, v_held.instant);
+        perform leasehold.end_sessions(v_left_rooms, v_left_users, v_left_devices, 'left', v_now);
+        perform leasehold.prune_due(v_rooms, v_now, v_lease_now);
     end if;
-
-    return array(
+    -- Of what is asked twice, the second is told how it ended.
+    outcomes := array(
         select case when q.ord = any (v_left) then 'left'
-                    else leasehold.stale_reason(q.room_id, q.user_id, q.device_id, q.epoch) end
-          from unnest(p_room_ids, p_user_ids, p_device_ids, p_epochs)
-               with ordinality as q (room_id, user_id, device_id, epoch, ord)
+                    else leasehold.stale_reason(q.room_id, q.user_id, q.epoch, q.device_id) end
+          from unnest(p_room_ids, p_user_ids, p_epochs, p_device_ids)
+               with ordinality as q (room_id, user_id, epoch, device_id, ord)
          order by q.ord);
 end
 $function$;
-comment on function leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_epochs bigint[], p_now timestamp with time zone) is
-    'Ends sessions whose epoch is current, one request per position of the arrays. Answers one outcome per request: left, or as of stale_reason.';
+comment on function leasehold.leave_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT outcomes text[], OUT members_expired integer) is
+    'Ends sessions whose epoch is current, one request per position of the arrays. Outcomes: left, or the same as stale_reason. Locks the rooms in order of id, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 22023, 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.list_rooms(p_prefix text DEFAULT ''::text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, generation bigint, version bigint, opened_at timestamp with time zone, member_count integer, as_of timestamp with time zone)
  LANGUAGE sql
- STABLE
 AS $function$
-    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant)
-    select r.room_id, r.generation, r.version, r.opened_at, live.persons, clock.instant
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
+    select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
       from leasehold.rooms r
      cross join clock
      cross join lateral (
            -- While no lease of the room can have ended, its count is exact.
-           select case when leasehold.lease_expired(r.next_expiry_at, clock.instant)
-                       then (select count(distinct m.user_id)::integer
-                               from leasehold.members m
-                              where m.room_id = r.room_id
-                                and not leasehold.lease_expired(m.lease_expires_at, clock.instant))
-                       else r.member_count end as persons) live
+           select 0::bigint as expired, r.member_count as members
+            where not leasehold.lease_expired(r.next_end, clock.lease_now)
+            union all
+           select count(*) filter (where leasehold.lease_expired(m.lease_end, clock.lease_now)),
+                  (count(distinct m.user_id)
+                      filter (where not leasehold.lease_expired(m.lease_end, clock.lease_now)))::integer
+             from leasehold.members m
+            where m.room_id = r.room_id and leasehold.lease_expired(r.next_end, clock.lease_now)
+           having leasehold.lease_expired(r.next_end, clock.lease_now)) live
      where r.room_id > p_after
        -- An id has at most 256 characters: nothing that starts with the prefix sorts behind this.
        and r.room_id between p_prefix and p_prefix || repeat(U&'\+10FFFF', 256)
-       and live.persons > 0
+       and live.members > 0
      order by r.room_id
      limit p_limit
 $function$;
 comment on function leasehold.list_rooms(p_prefix text, p_after text, p_limit integer, p_now timestamp with time zone) is
-    'The rooms with a live member whose id starts with p_prefix, in order of id, those after p_after.';
+    'The rooms with a live member whose id starts with p_prefix, in order of id, those after p_after. Locks nothing.';
 
-CREATE OR REPLACE FUNCTION leasehold.lock_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.lock_free_rooms(p_room_ids text[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_rooms text[];
+begin
+    select array_agg(r.room_id)
+      into v_rooms
+      from (select room_id
+              from leasehold.rooms
+             where room_id = any (p_room_ids)
+               for no key update skip locked) r;
+    return coalesce(v_rooms, '{}');
+end
+$function$;
+comment on function leasehold.lock_free_rooms(p_room_ids text[]) is
+    'Internal. Locks those of these rooms that exist and that no other transaction holds, and answers them. Never waits.';
+
+CREATE OR REPLACE FUNCTION leasehold.lock_live_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT places tid[], OUT live integer[], OUT locked integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_first_end bigint;
+begin
+    select array_agg(l.ctid), array_agg(l.ord::integer), min(l.lease_end)
+      into places, locked, v_first_end
+      from (select m.ctid, q.ord, m.lease_end
+              from unnest(p_room_ids) with ordinality as q (room_id, ord)
+              join leasehold.members m
+                on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
+               and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
+               for no key update of m skip locked) l;
+    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
+    live := locked;
+    if leasehold.lease_expired(v_first_end, lease_now) then
+        -- A locked row does not move.
+        select array_agg(l.place), array_agg(l.ord)
+          into places, live
+          from unnest(places, locked) as l (place, ord)
+          join leasehold.members m on m.ctid = l.place
+         where not leasehold.lease_expired(m.lease_end, lease_now);
+    end if;
+end
+$function$;
+comment on function leasehold.lock_live_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT places tid[], OUT live integer[], OUT locked integer[]) is
+    'Internal. Locks those of these sessions whose epoch is current and which no other transaction holds, then reads the clock. Answers the places of those that live and which requests they are, and which requests are locked. Never waits.';
+
+CREATE OR REPLACE FUNCTION leasehold.lock_rooms(p_room_ids text[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_rooms text[];
+begin
+    select array_agg(r.room_id)
+      into v_rooms
+      from (select room_id
+              from leasehold.rooms
+             where room_id = any (p_room_ids)
+             order by room_id
+               for no key update) r;
+    return coalesce(v_rooms, '{}');
+end
+$function$;
+comment on function leasehold.lock_rooms(p_room_ids text[]) is
+    'Internal. Locks those of these rooms that exist, in order of id, and answers them: only they are locked. Waits for whoever holds one. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.lock_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_now bigint DEFAULT NULL::bigint)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
@@ -937,8 +1219,8 @@ begin
       into v_due
       from leasehold.rooms
      where room_id = any (p_room_ids)
-       and leasehold.lease_expired(next_expiry_at, p_now);
-    -- All at once: two passes, each in order, could still meet a heartbeat that waits in between.
+       and leasehold.lease_expired(next_end, p_lease_now);
+    -- All at once: two passes, each in order, could still meet somebody who waits in between.
     perform
        from (select q.room_id, q.user_id, q.device_id
                from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
@@ -946,65 +1228,84 @@ begin
              select e.room_id, e.user_id, e.device_id
                from leasehold.members e
               where e.room_id = any (v_due)
-                and leasehold.lease_expired(e.lease_expires_at, p_now)) k
+                and leasehold.lease_expired(e.lease_end, p_lease_now)) k
        join leasehold.members m
          on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
       order by m.room_id, m.user_id, m.device_id
         for update of m;
 end
 $function$;
-comment on function leasehold.lock_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone) is
-    'Internal. Locks these sessions and the expired ones of their rooms, in the order in which heartbeats lock them. The caller holds the rooms'' locks.';
+comment on function leasehold.lock_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_now bigint) is
+    'Internal. Locks these sessions, and with p_lease_now the expired ones of their rooms, in order of room, user and device. Waits for whoever holds one. Who means to change membership holds the rooms already. Errors: 55P03, 40P01.';
 
-CREATE OR REPLACE FUNCTION leasehold.lock_rooms(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT locked text[], OUT instant timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.micros(p_at timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((EXTRACT(epoch FROM p_at) * (1000000)::numeric))::bigint;
+comment on function leasehold.micros(p_at timestamp with time zone) is
+    'Internal. An instant as microseconds since 1970.';
+
+CREATE OR REPLACE FUNCTION leasehold.open_and_prune(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 begin
-    select array_agg(r.room_id)
-      into locked
-      from (select room_id
-              from leasehold.rooms
-             where room_id = any (p_room_ids)
-             order by room_id
-               for no key update) r;
-    locked := coalesce(locked, '{}');
-    instant := coalesce(p_now, clock_timestamp());
+    perform leasehold.open_rooms(p_room_ids);
+    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
+    perform leasehold.lock_sessions(p_room_ids, p_user_ids, p_device_ids, lease_now);
+    members_expired := leasehold.prune_due(p_room_ids, now, lease_now);
+    if members_expired is not null then
+        -- Pruning may have deleted a room: it is opened again, under the lock that is still held.
+        perform leasehold.open_rooms(p_room_ids);
+    end if;
+    members_expired := coalesce(members_expired, 0);
 end
 $function$;
-comment on function leasehold.lock_rooms(p_room_ids text[], p_now timestamp with time zone, OUT locked text[], OUT instant timestamp with time zone) is
-    'Internal. Locks the rooms that exist, in order of id, then reads the clock. Only what it returns is locked.';
+comment on function leasehold.open_and_prune(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT members_expired integer) is
+    'Internal. Locks these rooms in order of id, those that do not exist as well (version 0), reads the clock, locks these sessions and prunes what is due. Waits for whoever holds one. Errors: 55P03, 40P01.';
 
-CREATE OR REPLACE FUNCTION leasehold.open_rooms(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS timestamp with time zone
+CREATE OR REPLACE FUNCTION leasehold.open_rooms(p_room_ids text[])
+ RETURNS void
  LANGUAGE plpgsql
 AS $function$
-declare
-    v_now timestamptz;
 begin
-    loop
-        -- A conflict locks the existing row, although the update never happens.
-        insert into leasehold.rooms as r
-               (room_id, generation, version, opened_at, next_expiry_at, member_count, peak_members)
-        select distinct id collate "C" as id, 1, 0, '-infinity'::timestamptz, 'infinity'::timestamptz, 0, 0
-          from unnest(p_room_ids) as id
-         order by id
-            on conflict (room_id) do update set version = r.version where false;
-        exit when v_now is not null;
-
-        v_now := coalesce(p_now, clock_timestamp());
-        perform leasehold.lock_members(p_room_ids, p_user_ids, p_device_ids, v_now);
-        -- Pruning may have deleted a room: it is opened again, under the lock that is still held.
-        exit when not leasehold.prune_due(p_room_ids, v_now);
-    end loop;
-    return v_now;
+    -- A conflict locks the existing row, although the update never happens.
+    insert into leasehold.rooms as r
+           (room_id, generation, version, opened_at, next_end, member_count, peak_members)
+    select distinct id collate "C" as id, 1, 0, '-infinity'::timestamptz, 9223372036854775807, 0, 0
+      from unnest(p_room_ids) as id
+     order by id
+        on conflict (room_id) do update set version = r.version where false;
 end
 $function$;
-comment on function leasehold.open_rooms(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone) is
-    'Internal. Locks the rooms in order of id, those that do not exist as well (version 0), reads the clock, locks the sessions to be replaced and prunes what is due.';
+comment on function leasehold.open_rooms(p_room_ids text[]) is
+    'Internal. Locks these rooms in order of id, those that do not exist as well: they are there then, with version 0. Waits for whoever holds one. Errors: 55P03, 40P01.';
 
-CREATE OR REPLACE FUNCTION leasehold.prune_due(p_locked text[], p_now timestamp with time zone)
- RETURNS boolean
+CREATE OR REPLACE FUNCTION leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[])
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select case when cardinality(p_done) = cardinality(p_room_ids)
+                then array_fill(p_word, array[cardinality(p_room_ids)])
+                else array(
+        select case when q.ord = any (p_done) then p_word
+                    -- There, and not locked by this call: somebody else holds it.
+                    when not coalesce(q.ord = any (p_locked), false)
+                         and exists (select from leasehold.members m
+                                      where m.room_id = q.room_id and m.user_id = q.user_id
+                                        and m.device_id = q.device_id and m.epoch = q.epoch) then 'busy'
+                    else leasehold.stale_reason(q.room_id, q.user_id, q.epoch, q.device_id) end
+          from unnest(p_room_ids, p_user_ids, p_epochs, p_device_ids)
+               with ordinality as q (room_id, user_id, epoch, device_id, ord)
+         order by q.ord) end
+$function$;
+comment on function leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[]) is
+    'Internal. For each request this word where it was done, busy where another transaction holds its session, and else why it is stale.';
+
+CREATE OR REPLACE FUNCTION leasehold.prune_due(p_locked text[], p_now timestamp with time zone, p_lease_now bigint)
+ RETURNS integer
  LANGUAGE plpgsql
 AS $function$
 declare
@@ -1015,18 +1316,17 @@ begin
       from leasehold.rooms
      where room_id = any (p_locked)
        and version > 0
-       and (member_count = 0 or leasehold.lease_expired(next_expiry_at, p_now));
+       and (member_count = 0 or leasehold.lease_expired(next_end, p_lease_now));
     if v_due is null then
-        return false;
+        return null;
     end if;
-    perform leasehold.prune_locked(v_due, p_now);
-    return true;
+    return (select p.members_expired from leasehold.prune_locked(v_due, p_now, p_lease_now) p);
 end
 $function$;
-comment on function leasehold.prune_due(p_locked text[], p_now timestamp with time zone) is
-    'Internal. Prunes those of the locked rooms that are empty or may hold an expired member; says whether there were any.';
+comment on function leasehold.prune_due(p_locked text[], p_now timestamp with time zone, p_lease_now bigint) is
+    'Internal. Prunes those of the locked rooms that are empty or may hold an expired session; how many expired, or null where there was no such room.';
 
-CREATE OR REPLACE FUNCTION leasehold.prune_locked(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer)
+CREATE OR REPLACE FUNCTION leasehold.prune_locked(p_room_ids text[], p_now timestamp with time zone, p_lease_now bigint, OUT members_expired integer, OUT rooms_closed integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
@@ -1035,63 +1335,60 @@ declare
     v_users text[];
     v_devices text[];
 begin
-    -- A heartbeat under way holds its row: wait for it, then judge the lease that it left.
+    -- One that somebody holds is renewed by them, or is left for the next time.
     select array_agg(e.room_id), array_agg(e.user_id), array_agg(e.device_id)
       into v_rooms, v_users, v_devices
       from (select room_id, user_id, device_id
               from leasehold.members
              where room_id = any (p_room_ids)
-               and leasehold.lease_expired(lease_expires_at, p_now)
-             order by room_id, user_id, device_id
-               for update) e;
+               and leasehold.lease_expired(lease_end, p_lease_now)
+               for update skip locked) e;
     members_expired := coalesce(cardinality(v_rooms), 0);
     if members_expired > 0 then
-        perform leasehold.end_members(v_rooms, v_users, v_devices, 'expired', p_now);
+        perform leasehold.end_sessions(v_rooms, v_users, v_devices, 'expired', p_now);
     end if;
 
     -- Starts after the room's lock was granted, so it sees every member who joined before.
-    with closed as (
-        delete from leasehold.rooms r
-         where r.room_id = any (p_room_ids)
-           and not exists (select from leasehold.members m where m.room_id = r.room_id)
-        returning r.room_id, r.generation, r.version, r.peak_members
-    )
+    select array_agg(r.room_id)
+      into v_rooms
+      from leasehold.rooms r
+     where r.room_id = any (p_room_ids)
+       and not exists (select from leasehold.members m where m.room_id = r.room_id);
     update leasehold.room_generations g
        set closed_at = e.occurred_at,
            close_reason = e.reason,
            closed_version = e.version,
-           peak_members = c.peak_members
-      from closed c
+           peak_members = r.peak_members
+      from leasehold.rooms r
       join leasehold.membership_events e
-        on e.room_id = c.room_id and e.generation = c.generation and e.version = c.version
-     where g.room_id = c.room_id and g.generation = c.generation;
+        on e.room_id = r.room_id and e.generation = r.generation and e.version = r.version
+     where r.room_id = any (v_rooms)
+       and g.room_id = r.room_id and g.generation = r.generation;
     get diagnostics rooms_closed = row_count;
+    delete from leasehold.rooms r where r.room_id = any (v_rooms);
 
     update leasehold.rooms r
-       set next_expiry_at = (select min(m.lease_expires_at)
-                               from leasehold.members m
-                              where m.room_id = r.room_id)
+       set next_end = (select min(m.lease_end) from leasehold.members m where m.room_id = r.room_id)
      where r.room_id = any (p_room_ids);
 end
 $function$;
-comment on function leasehold.prune_locked(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer) is
-    'Internal. The only place that removes for expiry and the only one that deletes a room. The caller holds the rooms'' locks.';
+comment on function leasehold.prune_locked(p_room_ids text[], p_now timestamp with time zone, p_lease_now bigint, OUT members_expired integer, OUT rooms_closed integer) is
+    'Internal. The only place that removes for expiry and the only one that deletes a room. Passes over sessions that another transaction holds. The caller holds the rooms'' locks.';
 
 CREATE OR REPLACE FUNCTION leasehold.prune_rooms(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
-    v_held record;
+    v_rooms text[] := leasehold.lock_free_rooms(p_room_ids);
 begin
-    v_held := leasehold.lock_rooms(p_room_ids, p_now);
     select p.members_expired, p.rooms_closed
       into members_expired, rooms_closed
-      from leasehold.prune_locked(v_held.locked, v_held.instant) p;
+      from leasehold.clocks(p_now) c, leasehold.prune_locked(v_rooms, c.now, c.lease_now) p;
 end
 $function$;
 comment on function leasehold.prune_rooms(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer) is
-    'Removes the expired members of these rooms, and the rooms that this leaves empty.';
+    'Removes the expired sessions of these rooms, and the rooms that this leaves empty. Waits for nobody: what another transaction holds is left for the next time.';
 
 CREATE OR REPLACE FUNCTION leasehold.purge(p_older_than interval, p_max_events integer DEFAULT 10000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean)
  RETURNS record
@@ -1193,15 +1490,15 @@ begin
 end
 $function$;
 comment on function leasehold.purge(p_older_than interval, p_max_events integer, p_now timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean) is
-    'One batch of forgetting: removes generations that closed longer ago than p_older_than, with their events, whole ones and so many that about p_max_events go; and blocks that have ended. Call it again until finished; ran is false where another purge is under way.';
+    'One batch of forgetting: removes lifetimes that closed longer ago than p_older_than, with their events, whole ones and so many that about p_max_events go; and blocks that have ended. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
 
-CREATE OR REPLACE FUNCTION leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint DEFAULT NULL::bigint, p_block_ms bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer)
+CREATE OR REPLACE FUNCTION leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint DEFAULT NULL::bigint, p_block_ms bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
     v_now timestamptz;
-    v_device text;
+    v_lease_now bigint;
     v_devices text[];
 begin
     v_devices := array(select m.device_id
@@ -1209,20 +1506,35 @@ begin
                         where m.room_id = p_room_id and m.user_id = p_user_id) || ''::text;
     -- Locks a room that does not exist as well: a join in flight is waited for,
     -- and one that comes later finds the block.
-    v_now := leasehold.open_rooms(
-        array_fill(p_room_id, array[cardinality(v_devices)]),
-        array_fill(p_user_id, array[cardinality(v_devices)]),
-        v_devices, p_now);
-    sessions_ended := leasehold.end_sessions(p_room_id, p_user_id, p_epoch, 'removed', v_now);
+    select o.now, o.lease_now, o.members_expired
+      into v_now, v_lease_now, members_expired
+      from leasehold.open_and_prune(
+               array_fill(p_room_id, array[cardinality(v_devices)]),
+               array_fill(p_user_id, array[cardinality(v_devices)]),
+               v_devices, p_now) o;
+    v_devices := array(select m.device_id
+                         from leasehold.members m
+                        where m.room_id = p_room_id and m.user_id = p_user_id
+                          and (p_epoch is null or m.epoch = p_epoch));
+    sessions_ended := cardinality(v_devices);
+    if sessions_ended > 0 then
+        -- A device that came while the room was waited for is not locked yet.
+        perform leasehold.lock_sessions(
+                    array_fill(p_room_id, array[sessions_ended]), array_fill(p_user_id, array[sessions_ended]),
+                    v_devices);
+        perform leasehold.end_sessions(
+                    array_fill(p_room_id, array[sessions_ended]), array_fill(p_user_id, array[sessions_ended]),
+                    v_devices, 'removed', v_now);
+    end if;
 
     if p_epoch is not null and sessions_ended = 0 then
         -- An epoch has one device; which one does not matter to who removes.
-        select e.device_id
-          into v_device
-          from leasehold.membership_events e
-         where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
-         limit 1;
-        outcome := leasehold.stale_reason(p_room_id, p_user_id, coalesce(v_device, ''), p_epoch);
+        outcome := leasehold.stale_reason(
+                       p_room_id, p_user_id, p_epoch,
+                       coalesce((select e.device_id
+                                   from leasehold.membership_events e
+                                  where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
+                                  limit 1), ''));
     else
         outcome := case when sessions_ended > 0 then 'removed' else 'absent' end;
         if p_block_ms > 0 then
@@ -1235,11 +1547,11 @@ begin
     end if;
 
     -- The room may be empty now, or may never have been opened.
-    perform leasehold.prune_locked(array[p_room_id], v_now);
+    perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
 end
 $function$;
-comment on function leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint, p_block_ms bigint, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer) is
-    'Ends a person''s sessions in a room, or only the one with p_epoch. With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, as of stale_reason.';
+comment on function leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint, p_block_ms bigint, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
+    'Ends a member''s sessions in a room, or only the one with p_epoch. With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, the same as stale_reason. Locks the room, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id that cannot be, 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.renumber_changes()
  RETURNS bigint
@@ -1255,26 +1567,100 @@ begin
 end
 $function$;
 comment on function leasehold.renumber_changes() is
-    'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: puts all restored history before whatever is written from now on, in its order. Cursors that were given out before are void.';
+    'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: puts all restored history before whatever is written from now on, in its order. Positions that were given out before are void. Locks every event.';
 
-CREATE OR REPLACE FUNCTION leasehold.room_members(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(room_id text, as_of timestamp with time zone, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_ms integer, lease_expires_at timestamp with time zone, disconnected_at timestamp with time zone, cursor jsonb, metadata jsonb, expired boolean)
- LANGUAGE sql
- STABLE
+CREATE OR REPLACE FUNCTION leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[] DEFAULT '{}'::integer[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[])
+ RETURNS text[]
+ LANGUAGE plpgsql
 AS $function$
-    -- Materialized, so that every row is judged at the same instant.
-    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant)
-    select q.room_id, clock.instant, r.generation, r.version, r.opened_at,
-           m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at,
-           m.lease_ms, m.lease_expires_at, m.disconnected_at, m.cursor, m.metadata,
-           leasehold.lease_expired(m.lease_expires_at, clock.instant)
+#variable_conflict use_column
+declare
+    v_requests integer := leasehold.check_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids);
+    v_rooms text[];
+    v_held record;
+begin
+    perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
+    -- A shorter lease lowers the room's next_end, which needs the room's lock, and rooms come first.
+    v_rooms := leasehold.lock_free_rooms(p_room_ids);
+    v_held := leasehold.lock_live_sessions(
+                  array(select case when q.room_id = any (v_rooms) then q.room_id else '' end
+                          from unnest(p_room_ids) with ordinality as q (room_id, ord) order by q.ord),
+                  p_user_ids, p_epochs, p_device_ids, p_now);
+
+    -- An UPDATE changes a row once: the length that the session asked for last.
+    update leasehold.members m
+       set last_seen_at = v_held.now,
+           lease_ms = p_lease_ms[l.ord],
+           heartbeat_ms = coalesce(p_heartbeat_ms[l.ord], greatest(p_lease_ms[l.ord] / 3, 1)),
+           lease_end = v_held.lease_now + p_lease_ms[l.ord] * 1000::bigint,
+           disconnected_at = null
+      from (select r.ctid, max(r.ord) as ord
+              from unnest(v_held.places, v_held.live) as r (ctid, ord)
+             group by r.ctid) l
+     where m.ctid = l.ctid;
+    update leasehold.rooms r
+       set next_end = q.first_end
+      from (select q.room_id, v_held.lease_now + min(q.lease_ms) * 1000::bigint as first_end
+              from unnest(p_room_ids, p_lease_ms) with ordinality as q (room_id, lease_ms, ord)
+             where q.ord = any (v_held.live)
+             group by q.room_id) q
+     where r.room_id = q.room_id and r.next_end > q.first_end;
+    outcomes := leasehold.outcomes_of(
+                    p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'renewed', v_held.locked);
+end
+$function$;
+comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_now timestamp with time zone, OUT outcomes text[]) is
+    'Renews leases and gives them another length from now on; the heartbeat interval is a third of it where it is left out. The same outcomes as heartbeat_members; busy also where another transaction holds the room. Locks the rooms, then the sessions; waits for nobody. Errors: 22023.';
+
+CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb)
+ LANGUAGE sql
+AS $function$
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
+    select q.room_id, clock.now, coalesce(due.expired > 0, false),
+           r.generation, r.version + coalesce(due.expired, 0), r.opened_at,
+           m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at, m.heartbeat_ms,
+           clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond',
+           leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now),
+           m.cursor, m.metadata
       from (select distinct unnest(p_room_ids) as room_id) q
      cross join clock
-      left join leasehold.rooms r on r.room_id = q.room_id
-      left join leasehold.members m on m.room_id = r.room_id
+      -- Where a lease may have ended: the version that the room has when that is recorded.
+      left join lateral (
+           select count(*) filter (where leasehold.lease_expired(e.lease_end, clock.lease_now)) as expired,
+                  count(*) filter (where not leasehold.lease_expired(e.lease_end, clock.lease_now)) as live
+             from leasehold.rooms d
+             join leasehold.members e on e.room_id = d.room_id
+            where d.room_id = q.room_id and leasehold.lease_expired(d.next_end, clock.lease_now)
+           having count(*) > 0) due on true
+      left join leasehold.rooms r on r.room_id = q.room_id and (due.live > 0) is not false
+      left join leasehold.members m
+        on m.room_id = r.room_id and not leasehold.lease_expired(m.lease_end, clock.lease_now)
 $function$;
-comment on function leasehold.room_members(p_room_ids text[], p_now timestamp with time zone) is
-    'The rows of these rooms, expired ones marked: where there is one, prune_rooms and read again before answering. A room that does not exist is one row with a null generation.';
+comment on function leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone) is
+    'Who is in these rooms: one row per live session, and of a room without one a single row with a null generation. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.session_status(p_last_seen_at timestamp with time zone, p_heartbeat_ms integer, p_disconnected_at timestamp with time zone, p_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN CASE WHEN ((p_disconnected_at IS NOT NULL) OR (p_at > (p_last_seen_at + ((p_heartbeat_ms)::double precision * '00:00:00.0015'::interval)))) THEN 'reconnecting'::text ELSE 'connected'::text END;
+comment on function leasehold.session_status(p_last_seen_at timestamp with time zone, p_heartbeat_ms integer, p_disconnected_at timestamp with time zone, p_at timestamp with time zone) is
+    'What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
+
+CREATE OR REPLACE FUNCTION leasehold.set_cursor(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform leasehold.await_session(p_room_id, p_user_id, p_device_id);
+    return (leasehold.heartbeat_members(
+                array[p_room_id], array[p_user_id], array[p_epoch], array[p_device_id],
+                p_set_cursor => array[true], p_cursors => array[p_cursor], p_now => p_now))[1];
+end
+$function$;
+comment on function leasehold.set_cursor(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text, p_now timestamp with time zone) is
+    'Sets one session''s cursor, which counts as a heartbeat. The same outcomes, locks and errors as heartbeat_member.';
 
 CREATE OR REPLACE FUNCTION leasehold.settled_xact_id()
  RETURNS xid8
@@ -1296,7 +1682,7 @@ $function$;
 comment on function leasehold.settled_xact_id() is
     'Internal. Every transaction of this database below it has ended, and this snapshot sees it: the oldest that still runs here, or the next to begin.';
 
-CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint)
+CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text)
  RETURNS text
  LANGUAGE sql
  STABLE
@@ -1312,15 +1698,16 @@ AS $function$
          order by e.kind
          limit 1), 'unknown_session')
 $function$;
-comment on function leasehold.stale_reason(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint) is
-    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session.';
+comment on function leasehold.stale_reason(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text) is
+    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.sweep(p_max_members integer DEFAULT 1000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
-    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_now timestamptz;
+    v_lease_now bigint;
     v_rooms text[];
     v_seen integer;
 begin
@@ -1333,19 +1720,22 @@ begin
         return;
     end if;
 
-    -- A room that somebody is changing is pruned by them, or by the next sweep: it does not hold up the others.
+    -- What somebody is changing is pruned by them, or by the next sweep: it does not hold up the rest.
+    select c.now, c.lease_now into v_now, v_lease_now from leasehold.clocks(p_now) c;
     select array_agg(distinct due.room_id), count(*)
       into v_rooms, v_seen
       from (select r.room_id
               from leasehold.members m
               join leasehold.rooms r on r.room_id = m.room_id
-             where leasehold.lease_expired(m.lease_expires_at, v_now)
+             where leasehold.lease_expired(m.lease_end, v_lease_now)
              limit p_max_members
-               for no key update of r skip locked) due;
+               for no key update of r skip locked
+               for update of m skip locked) due;
     if v_rooms is not null then
+        -- Read again, now that the rooms are locked.
         select p.members_expired, p.rooms_closed
           into members_expired, rooms_closed
-          from leasehold.prune_locked(v_rooms, coalesce(p_now, clock_timestamp())) p;
+          from leasehold.clocks(p_now) c, leasehold.prune_locked(v_rooms, c.now, c.lease_now) p;
     end if;
 
     finished := v_seen < p_max_members;
@@ -1355,67 +1745,33 @@ begin
 end
 $function$;
 comment on function leasehold.sweep(p_max_members integer, p_now timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean) is
-    'One batch of the expiry job: finds up to p_max_members expired members and prunes their rooms. Call it again until finished; ran is false where another sweep is under way.';
-
-CREATE OR REPLACE FUNCTION leasehold.update_member(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS text
- LANGUAGE sql
-AS $function$
-    select (leasehold.heartbeat_members(
-                array[p_room_id], array[p_user_id], array[p_device_id], array[p_epoch],
-                p_set_cursor => array[true], p_cursors => array[p_cursor], p_now => p_now))[1]
-$function$;
-comment on function leasehold.update_member(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text, p_now timestamp with time zone) is
-    'Sets one member''s cursor, which counts as a heartbeat. Outcomes as of heartbeat_members.';
+    'One batch of the expiry job: finds up to p_max_members expired sessions and prunes their rooms. Call it again until finished; ran is false where another sweep is under way. Locks the rooms and sessions that it prunes; waits for nobody.';
 
 CREATE OR REPLACE FUNCTION leasehold.user_rooms(p_user_id text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(room_id text, generation bigint, epoch bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_ms integer, lease_expires_at timestamp with time zone, disconnected_at timestamp with time zone, as_of timestamp with time zone)
+ RETURNS TABLE(room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
  LANGUAGE sql
- STABLE
 AS $function$
-    with clock as materialized (select coalesce(p_now, clock_timestamp()) as instant)
+    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select distinct on (m.room_id)
-           m.room_id, r.generation, m.epoch, m.joined_at, m.last_seen_at,
-           m.lease_ms, m.lease_expires_at, m.disconnected_at, clock.instant
+           m.room_id, r.generation, m.epoch,
+           -- One connected device is enough; connected sorts before reconnecting.
+           min(leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now))
+               over (partition by m.room_id),
+           m.joined_at, max(m.last_seen_at) over (partition by m.room_id),
+           clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond', clock.now
       from leasehold.members m
       join leasehold.rooms r on r.room_id = m.room_id
      cross join clock
      where m.user_id = p_user_id
        and m.room_id > p_after
-       and not leasehold.lease_expired(m.lease_expires_at, clock.instant)
+       and not leasehold.lease_expired(m.lease_end, clock.lease_now)
      order by m.room_id, m.epoch desc
      limit p_limit
 $function$;
 comment on function leasehold.user_rooms(p_user_id text, p_after text, p_limit integer, p_now timestamp with time zone) is
-    'Where a person is: each room with a live session of theirs, with the newest, in order of id, those after p_after.';
+    'Where a user is: each room with a live session of theirs, with the newest of them and the best status of all, in order of id, those after p_after. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.verify()
- RETURNS TABLE(invariant integer, room_id text, user_id text, detail text)
- LANGUAGE sql
- STABLE
-AS $function$
-    select v.invariant, v.room_id, v.user_id, v.detail from leasehold.verify_membership() v
-    union all
-    select 2, e.room_id, e.user_id,
-           format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
-      from (select e.room_id, e.user_id, min(e.epoch) as epoch
-              from leasehold.membership_events e
-             group by e.room_id, e.user_id) e
-      left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
-     where coalesce(f.epoch, 0) < e.epoch - 1
-    union all
-    select 6, g.room_id, null,
-           format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
-      from (select g.room_id, min(g.generation) as generation
-              from leasehold.room_generations g
-             group by g.room_id) g
-      left join leasehold.generation_floors f on f.room_id = g.room_id
-     where coalesce(f.generation, 0) < g.generation - 1
-$function$;
-comment on function leasehold.verify() is
-    'Violations of the invariants 1, 2, 5, 6 and 7 of the design; none where all is well.';
-
-CREATE OR REPLACE FUNCTION leasehold.verify_membership()
  RETURNS TABLE(invariant integer, room_id text, user_id text, detail text)
  LANGUAGE sql
  STABLE
@@ -1463,11 +1819,11 @@ AS $function$
     having count(distinct m.user_id) <> r.member_count or r.member_count = 0
     union all
     select 5, r.room_id, null,
-           format('next_expiry_at is %s, but a lease ends at %s', r.next_expiry_at, min(m.lease_expires_at))
+           format('next_end is %s, but a lease ends at %s', r.next_end, min(m.lease_end))
       from leasehold.rooms r
       join leasehold.members m on m.room_id = r.room_id
      group by r.room_id
-    having min(m.lease_expires_at) < r.next_expiry_at
+    having min(m.lease_end) < r.next_end
 
     -- 6. Generations strictly increase; a room is its newest generation, open; any other is closed.
     union all
@@ -1538,6 +1894,108 @@ AS $function$
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
+
+    -- 4. The lease clock is behind by what the outages say, and never went back.
+    union all
+    select 4, null, null, format('outage %s began %s behind, but the one before it ended %s behind', o.outage_id, o.paused_before, o.before)
+      from (select o.*, lag(o.paused_after) over (order by o.outage_id) as before
+              from leasehold.outages o) o
+     where o.paused_before <> o.before
+    union all
+    select 4, null, null, format('the lease clock is %s behind, but the last outage ended %s behind', p.paused, o.paused_after)
+      from leasehold.pulse p
+     cross join lateral (select o.paused_after from leasehold.outages o order by o.outage_id desc limit 1) o
+     where p.paused <> o.paused_after
+    union all
+    select 4, null, null, format('outage %s stood at %s, before the place of an earlier one', o.outage_id, o.lease_at)
+      from (select o.*, max(o.lease_at) over (order by o.outage_id rows between unbounded preceding and 1 preceding) as before
+              from leasehold.outages o) o
+     where o.lease_at < o.before
+
+    -- 2 and 6. Epochs and generations are numbered without a gap, so what is missing below
+    -- the oldest that is kept was purged, and must have left a floor.
+    union all
+    select 2, e.room_id, e.user_id,
+           format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
+      from (select e.room_id, e.user_id, min(e.epoch) as epoch
+              from leasehold.membership_events e
+             group by e.room_id, e.user_id) e
+      left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
+     where coalesce(f.epoch, 0) < e.epoch - 1
+    union all
+    select 6, g.room_id, null,
+           format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
+      from (select g.room_id, min(g.generation) as generation
+              from leasehold.room_generations g
+             group by g.room_id) g
+      left join leasehold.generation_floors f on f.room_id = g.room_id
+     where coalesce(f.generation, 0) < g.generation - 1
 $function$;
-comment on function leasehold.verify_membership() is
-    'Internal. The part of verify that looks at rooms, members and the history that is kept.';
+comment on function leasehold.verify() is
+    'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history; locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_now bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    -- The end of the replaced session comes right before the join that replaces it.
+    insert into leasehold.membership_events
+           (room_id, generation, version, user_id, device_id, epoch,
+            kind, reason, occurred_at, recorded_at, last_seen_at)
+    select p.room_id, p.generation, p.version - 1, p.user_id, p.device_id, p.replaced_epoch,
+           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at
+      from unnest(p_placed) p
+     where p.replaced_epoch is not null
+    union all
+    select p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
+           'joined', null, p_now, p_now, null
+      from unnest(p_placed) p
+     order by 1, 3;
+
+    update leasehold.members m
+       set epoch = p.epoch,
+           joined_at = p_now,
+           last_seen_at = p_now,
+           lease_end = p_lease_now + p_lease_ms[p.ord] * 1000::bigint,
+           disconnected_at = null,
+           lease_ms = p_lease_ms[p.ord],
+           heartbeat_ms = coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
+           cursor = p_cursors[p.ord],
+           metadata = p_metadata[p.ord]
+      from unnest(p_placed) p
+     where p.replaced_epoch is not null
+       and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id;
+
+    insert into leasehold.members
+           (room_id, user_id, device_id, epoch, arrival, joined_at, last_seen_at,
+            lease_end, lease_ms, heartbeat_ms, cursor, metadata)
+    select p.room_id, p.user_id, p.device_id, p.epoch, p.arrival, p_now, p_now,
+           p_lease_now + p_lease_ms[p.ord] * 1000::bigint, p_lease_ms[p.ord],
+           coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
+           p_cursors[p.ord], p_metadata[p.ord]
+      from unnest(p_placed) p
+     where p.replaced_epoch is null;
+
+    update leasehold.rooms r
+       set generation = c.generation,
+           version = c.version,
+           opened_at = case when c.opens then p_now else r.opened_at end,
+           next_end = least(r.next_end, c.first_end),
+           member_count = r.member_count + c.arrived,
+           peak_members = greatest(r.peak_members, r.member_count + c.arrived)
+      from (select p.room_id, p.generation, p.opens, max(p.version) as version,
+                   (count(*) filter (where p.arrives))::integer as arrived,
+                   min(p_lease_now + p_lease_ms[p.ord] * 1000::bigint) as first_end
+              from unnest(p_placed) p
+             group by p.room_id, p.generation, p.opens) c
+     where r.room_id = c.room_id;
+
+    insert into leasehold.room_generations (room_id, generation, opened_at)
+    select distinct p.room_id, p.generation, p_now
+      from unnest(p_placed) p
+     where p.opens;
+end
+$function$;
+comment on function leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_now bigint) is
+    'Internal. Writes the joins of one round. The caller holds the locks of their rooms and of the sessions that they replace.';

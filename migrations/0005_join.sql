@@ -1,7 +1,8 @@
 -- Joining: many members in one call, one reading of the clock, one commit.
 --
--- The requests take effect in the order of the arrays. A person who asks
--- several times has a round for each; one round decides for everybody in it.
+-- The requests take effect in the order of the arrays. One statement decides
+-- for as many as it can, each person once: the batch is cut into rounds before
+-- a person who asks again.
 
 create type leasehold.placement as (
     ord                   integer,
@@ -149,7 +150,8 @@ as $$
 declare
     v_requests integer := leasehold.check_requests(p_room_ids, p_user_ids, p_device_ids);
     v_lease_now bigint;
-    v_rounds integer[];
+    v_again record;
+    v_starts integer[] := '{1}';
     v_full text[] := '{}';
     v_placed leasehold.placement[];
     v_all leasehold.placement[] := '{}';
@@ -164,10 +166,18 @@ begin
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
     outcomes := array_fill('joined'::text, array[v_requests]);
 
-    select array_agg(r.round order by r.ord)
-      into v_rounds
-      from (select q.ord, (row_number() over (partition by q.room_id, q.user_id order by q.ord))::integer as round
-              from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)) r;
+    for v_again in
+        select a.ord, a.previous
+          from (select q.ord::integer as ord,
+                       lag(q.ord::integer) over (partition by q.room_id, q.user_id order by q.ord) as previous
+                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)) a
+         where a.previous is not null
+         order by a.ord
+    loop
+        if v_again.previous >= v_starts[cardinality(v_starts)] then
+            v_starts := v_starts || v_again.ord;
+        end if;
+    end loop;
 
     if p_max_rooms is not null then
         select coalesce(array_agg(n.room_id), '{}')
@@ -182,7 +192,7 @@ begin
          where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
     end if;
 
-    for v_round in 1 .. coalesce((select max(round) from unnest(v_rounds) as round), 0) loop
+    for v_round in 1 .. cardinality(v_starts) loop
         with known as (
             -- Every look-up is by key, so a batch costs what its requests cost.
             select q.ord::integer as ord, q.room_id, q.user_id, q.device_id,
@@ -207,8 +217,8 @@ begin
                         when q.if_present = 'reject' and s.sessions > 0 then 'already_present'
                         when s.held_epoch is null and s.sessions >= p_max_devices then 'too_many_devices'
                    end as refusal
-              from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present, v_rounds)
-                   with ordinality as q (room_id, user_id, device_id, if_present, round, ord)
+              from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present)
+                   with ordinality as q (room_id, user_id, device_id, if_present, ord)
               join leasehold.rooms r on r.room_id = q.room_id
              cross join lateral (
                    select count(*) as sessions,
@@ -217,7 +227,7 @@ begin
                           min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
                      from leasehold.members m
                     where m.room_id = q.room_id and m.user_id = q.user_id) s
-             where q.round = v_round
+             where q.ord between v_starts[v_round] and coalesce(v_starts[v_round + 1] - 1, v_requests)
         ), decided as (
             -- New members take the free seats in the order in which they ask.
             select k.*,

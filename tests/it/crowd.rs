@@ -100,13 +100,15 @@ async fn one_of_the_crowd(store: Store, epochs: Epochs) -> Result<(usize, usize)
                 }
             }
             2..7 => {
-                renewed += store
-                    .heartbeat(&beats(&epochs))
-                    .await?
-                    .iter()
-                    .flatten()
-                    .flatten()
-                    .count()
+                let (resizes, beats): (Vec<_>, Vec<_>) =
+                    beats(&epochs).into_iter().partition(|b| b.lease.is_some());
+                let resizes: Vec<_> = resizes
+                    .into_iter()
+                    .filter_map(|b| Some((b.clone(), b.lease?)))
+                    .collect();
+                let mut answers = store.heartbeat(&beats).await?;
+                answers.extend(store.resize(&resizes).await?);
+                renewed += answers.iter().flatten().flatten().count();
             }
             7 => drop(store.leave(&leaves(&epochs)).await?),
             8 => drop(store.sweep(5).await?),

@@ -199,26 +199,12 @@ async fn the_census_counts_up_to_the_end_of_the_lease() {
     database.verify().await;
 }
 
-/// Views read the clock themselves: here theirs stands still at an instant of fake time.
+/// Views read the clocks themselves: here they stand still at an instant of fake time.
 async fn views_at(database: &Database, ms: i64) {
-    for view in ["live_members", "sessions", "room_lifetimes"] {
-        database
-            .execute(format!(
-                "do $do$
-                 declare
-                     v_old text := pg_get_viewdef('leasehold.{view}'::regclass);
-                     v_new text := replace(v_old, 'clock_timestamp()', $i${}$i$);
-                 begin
-                     if v_new = v_old then
-                         raise exception '{view} does not read the clock';
-                     end if;
-                     execute 'create or replace view leasehold.{view} as ' || v_new;
-                 end
-                 $do$",
-                super::support::race::at(ms)
-            ))
-            .await;
-    }
+    let instant = super::support::race::at(ms);
+    database
+        .replace_in("clocks", "clock_timestamp()", &instant)
+        .await;
 }
 
 #[tokio::test]

@@ -7,8 +7,9 @@ use super::{generations, members};
 const LOCK_MEMBER: &str = "select from leasehold.members where room_id = 'r' for update";
 const LOCK_ROOM: &str = "select from leasehold.rooms where room_id = 'r' for update";
 /// Ends alice's lease now, which is after the waiting step began and before it is let in.
-const LEASE_ENDS: &str = "update leasehold.rooms set next_end = leasehold.lease_clock();
-     update leasehold.members set lease_end = leasehold.lease_clock();
+const LEASE_ENDS: &str =
+    "update leasehold.rooms set next_end = leasehold.micros(clock_timestamp());
+     update leasehold.members set lease_end = leasehold.micros(clock_timestamp());
      commit";
 const BEAT: &str = "select leasehold.heartbeat_member('r', 'alice', 1)";
 const LEAVE: &str = "select leasehold.leave_member('r', 'alice', 1)";

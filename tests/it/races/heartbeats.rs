@@ -8,10 +8,11 @@ use super::{members, with_alice};
 async fn a_member_whose_heartbeat_came_before_the_pruning_survives_it() {
     let database = with_alice().await;
     let mut beat = Side::holding(&database, beat_sql("alice", 1, 15_000)).await;
-    let prune = Side::new(&database).await.waits(prune_sql(15_001)).await;
+    let mut prune = Side::new(&database).await;
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["0 0"], "it is held");
     beat.run("commit").await;
 
-    assert_eq!(prune.word().await, "0 0");
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["0 0"]);
     assert_eq!(members(&database).await, ["alice 1"]);
     database.verify().await;
 }
@@ -20,10 +21,11 @@ async fn a_member_whose_heartbeat_came_before_the_pruning_survives_it() {
 async fn a_member_whose_heartbeat_gave_up_is_pruned() {
     let database = with_alice().await;
     let mut beat = Side::holding(&database, beat_sql("alice", 1, 15_000)).await;
-    let prune = Side::new(&database).await.waits(prune_sql(15_001)).await;
+    let mut prune = Side::new(&database).await;
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["0 0"], "it is held");
     beat.run("rollback").await;
 
-    assert_eq!(prune.word().await, "1 1");
+    assert_eq!(prune.run(prune_sql(15_001)).await, ["1 1"]);
     database.verify().await;
 }
 

@@ -86,21 +86,30 @@ pub fn beat(room_id: &str, user_id: &str, device_id: &str, epoch: i64) -> Heartb
 pub fn lease(length_ms: u32) -> Lease {
     Lease {
         length_ms,
-        heartbeat_ms: length_ms / 3,
+        heartbeat_ms: (length_ms / 3).max(1),
     }
 }
 
-/// Heartbeats where nobody holds a session.
+/// Heartbeats of either kind, in their order, where nobody holds a session.
 pub trait Renew {
     async fn renew(&self, batch: &[Heartbeat]) -> Result<Vec<SessionOutcome>, StoreError>;
 }
 
 impl Renew for Store {
     async fn renew(&self, batch: &[Heartbeat]) -> Result<Vec<SessionOutcome>, StoreError> {
-        let outcomes = self.heartbeat(batch).await?;
-        Ok(outcomes
-            .into_iter()
-            .map(|outcome| outcome.expect("another transaction holds a session"))
-            .collect())
+        let mut outcomes = Vec::new();
+        for run in batch.chunk_by(|a, b| a.lease.is_some() == b.lease.is_some()) {
+            let resizes: Vec<(Heartbeat, Lease)> = run
+                .iter()
+                .filter_map(|h| Some((h.clone(), h.lease?)))
+                .collect();
+            let answers = match resizes.is_empty() {
+                true => self.heartbeat(run).await?,
+                false => self.resize(&resizes).await?,
+            };
+            let answers = answers.into_iter();
+            outcomes.extend(answers.map(|o| o.expect("another transaction holds a session")));
+        }
+        Ok(outcomes)
     }
 }

@@ -585,7 +585,7 @@ AS $function$
      cross join lateral (select leasehold.micros(c.now) - leasehold.micros(p.last_at) as micros) age
 $function$;
 comment on function leasehold.clocks(p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint) is
-    'Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
+    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
@@ -1646,7 +1646,7 @@ CREATE OR REPLACE FUNCTION leasehold.session_status(p_last_seen_at timestamp wit
  STABLE PARALLEL SAFE
 RETURN CASE WHEN ((p_disconnected_at IS NOT NULL) OR (p_at > (p_last_seen_at + ((p_heartbeat_ms)::double precision * '00:00:00.0015'::interval)))) THEN 'reconnecting'::text ELSE 'connected'::text END;
 comment on function leasehold.session_status(p_last_seen_at timestamp with time zone, p_heartbeat_ms integer, p_disconnected_at timestamp with time zone, p_at timestamp with time zone) is
-    'What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
+    'Internal. What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
 
 CREATE OR REPLACE FUNCTION leasehold.set_cursor(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text

@@ -103,7 +103,7 @@ as $$
 $$;
 
 comment on function leasehold.clocks(timestamptz) is
-    'Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
+    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
 
 create function leasehold.lease_clock(p_now timestamptz default null)
     returns bigint

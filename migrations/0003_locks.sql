@@ -32,7 +32,7 @@ create function leasehold.session_status(
                 else 'connected' end;
 
 comment on function leasehold.session_status(timestamptz, integer, timestamptz, timestamptz) is
-    'What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
+    'Internal. What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
 
 create function leasehold.check_requests(p_room_ids text[], p_user_ids text[], p_device_ids text[])
     returns integer

@@ -64,9 +64,9 @@ create function leasehold.heartbeat_members(
     p_cursors jsonb[] default '{}',
     p_set_metadata boolean[] default '{}',
     p_metadata jsonb[] default '{}',
-    p_now timestamptz default null,
-    out outcomes text[]
+    p_now timestamptz default null
 )
+    returns text[]
     language plpgsql
 as $$
 #variable_conflict use_column
@@ -98,7 +98,7 @@ begin
                disconnected_at = null
          where ctid = any (v_held.places);
     end if;
-    outcomes := leasehold.outcomes_of(
+    return leasehold.outcomes_of(
                     p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'renewed', v_held.locked);
 end
 $$;
@@ -113,9 +113,9 @@ create function leasehold.resize_leases(
     p_device_ids text[],
     p_lease_ms integer[],
     p_heartbeat_ms integer[] default '{}',
-    p_now timestamptz default null,
-    out outcomes text[]
+    p_now timestamptz default null
 )
+    returns text[]
     language plpgsql
 as $$
 #variable_conflict use_column
@@ -150,7 +150,7 @@ begin
              where q.ord = any (v_held.live)
              group by q.room_id) q
      where r.room_id = q.room_id and r.next_end > q.first_end;
-    outcomes := leasehold.outcomes_of(
+    return leasehold.outcomes_of(
                     p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'renewed', v_held.locked);
 end
 $$;

@@ -78,9 +78,9 @@ create function leasehold.disconnect_members(
     p_user_ids text[],
     p_epochs bigint[],
     p_device_ids text[],
-    p_now timestamptz default null,
-    out outcomes text[]
+    p_now timestamptz default null
 )
+    returns text[]
     language plpgsql
 as $$
 declare
@@ -92,7 +92,7 @@ begin
     update leasehold.members
        set disconnected_at = coalesce(disconnected_at, v_held.now)
      where ctid = any (v_held.places);
-    outcomes := leasehold.outcomes_of(
+    return leasehold.outcomes_of(
                     p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'disconnected', v_held.locked);
 end
 $$;

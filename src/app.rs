@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use actix_web::web::Data;
+use anyhow::Context;
 use secrecy::SecretString;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::ServeArgs;
 use crate::http::auth::{Authentication, Gate};
-use crate::http::{self, Api};
+use crate::http::{self, Api, Pulse};
 use crate::jobs::{Purge, Sweep, every};
 use crate::presence::Presence;
 use crate::store::{DatabaseSettings, Hints, Migrations, Store};
@@ -57,7 +58,12 @@ impl Application {
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();
         let wakes = Wakes::default();
-        let presence = Presence::start(&store, args.presence(), &wakes, &mut lanes);
+        let presence = Presence::start(&store, args.presence()?, &wakes, &mut lanes);
+        // Before the first answer, which is then judged by a clock that runs.
+        presence
+            .beat()
+            .await
+            .context("the database does not take the first beat")?;
         let mut jobs = JoinSet::new();
         if let Some(interval) = args.leases.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
@@ -80,8 +86,10 @@ impl Application {
             stop.clone(),
         );
         let watchers = live.watchers();
+        let pulse_key = format!("{:032x}", rand::random::<u128>());
         let api = Api {
             presence,
+            pulse_key: pulse_key.clone(),
             live,
             wakes,
             metrics,
@@ -96,6 +104,8 @@ impl Application {
         let gate = Gate::new(authentication, args.edge.rate());
         let (server, address) =
             http::server(args.server(SHUTDOWN), Data::new(api), Data::new(gate))?;
+        let pulse = Pulse::new(address, pulse_key);
+        jobs.spawn(every(Pulse::INTERVAL, stop.clone(), pulse));
         Ok(Self {
             server,
             address,

@@ -27,6 +27,7 @@ impl DatabaseArgs {
             connections: 2,
             held_connections: 1,
             timeout: Duration::from_secs(60),
+            serves: false,
         }
     }
 }
@@ -58,6 +59,7 @@ impl ConnectionArgs {
             connections: self.db_connections,
             held_connections: self.held_connections,
             timeout: self.timeout,
+            serves: true,
         }
     }
 
@@ -68,6 +70,7 @@ impl ConnectionArgs {
             connections: 1,
             held_connections: 1,
             timeout: PURGE_TIMEOUT,
+            serves: true,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use humantime::format_duration;
 
-use super::value::{as_millis, millis};
+use super::value::{as_millis, duration, millis};
 use crate::domain::LeaseRules;
 
 /// The lengths of leases.
@@ -30,6 +30,11 @@ pub struct LeaseArgs {
     #[arg(long = "heartbeat-ms", env = "LEASEHOLD_HEARTBEAT_MS", default_value = "5s",
           value_parser = millis("LEASEHOLD_HEARTBEAT_MS", 100..=86_400_000))]
     pub heartbeat: Duration,
+
+    /// The longest time without a serving instance that leases do not count; 0 counts all of it
+    #[arg(long, env = "LEASEHOLD_OUTAGE_GRACE", default_value = "10m",
+          value_parser = duration("LEASEHOLD_OUTAGE_GRACE", Duration::ZERO..=Duration::from_secs(86_400)))]
+    pub outage_grace: Duration,
 
     /// How often expired members are swept out of the tables; 0 leaves it to others
     #[arg(long = "sweep-interval-ms", env = "LEASEHOLD_SWEEP_INTERVAL_MS", default_value = "5s",

@@ -11,7 +11,7 @@ use super::{
     LiveArgs, LogArgs, PurgeArgs,
 };
 use crate::http::{BodyLimits, ServerSettings};
-use crate::presence::PresenceSettings;
+use crate::presence::{PresenceSettings, PulseSettings};
 use crate::wire::FieldRules;
 
 /// Everything about serving but where the database is.
@@ -81,13 +81,20 @@ impl ServeArgs {
         })
     }
 
-    /// How requests are gathered, and what joins are measured by.
-    pub fn presence(&self) -> PresenceSettings {
-        PresenceSettings {
+    /// How requests are gathered, what joins are measured by, and how far an outage is made up for.
+    ///
+    /// # Errors
+    /// [`InvalidSetting`]
+    pub fn presence(&self) -> Result<PresenceSettings, InvalidSetting> {
+        Ok(PresenceSettings {
             limits: self.limits.joins(),
             coalescing: self.coalescing.settings(self.connections.timeout),
             held_rows: self.connections.held_connections as usize,
-        }
+            pulse: PulseSettings {
+                leases: self.leases.rules()?,
+                max_pause: self.leases.outage_grace,
+            },
+        })
     }
 
     /// How the server listens.

@@ -37,7 +37,9 @@ pub fn duration(
     range: RangeInclusive<Duration>,
 ) -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync + 'static {
     move |text| {
-        let plain = text.parse().ok().filter(|_| setting.ends_with("_MS"));
+        // Zero needs no unit.
+        let plain = text.parse().ok();
+        let plain = plain.filter(|&n| n == 0 || setting.ends_with("_MS"));
         plain
             .map(Duration::from_millis)
             .or_else(|| parse_duration(text).ok())

@@ -10,6 +10,7 @@ use actix_web::{Error, HttpMessage, HttpRequest};
 use tracing::Level;
 
 use super::ApiError;
+use super::pulse::PULSE_PATH;
 use crate::domain::{RoomId, SessionKey, UserId};
 
 /// Taken over from the caller where it is short and plain, made up otherwise, and sent back.
@@ -51,7 +52,9 @@ pub(crate) async fn log(
     let started = Instant::now();
     let id = request_id(&request);
     let mut response = next.call(request).await?;
-    if tracing::enabled!(Level::INFO) {
+    // A line a second would say nothing.
+    let is_pulse = response.request().path() == PULSE_PATH;
+    if tracing::enabled!(Level::INFO) && !is_pulse {
         write(&response, &id, started);
     }
     response.headers_mut().insert(REQUEST_ID, id);

@@ -18,6 +18,8 @@ pub struct Api {
     pub live: Live,
     /// For who waits for the feed to grow.
     pub wakes: Wakes,
+    /// What this instance's own beats are known by.
+    pub pulse_key: String,
     /// What is counted here.
     pub metrics: Metrics,
     /// What the fields of a request may be.

@@ -4,6 +4,7 @@ use actix_web::guard;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, Responder, Route};
 
+use super::pulse::{PULSE_PATH, pulse};
 use super::{
     ApiError, batches, changes, docs, events, health, history, members, metrics, moderation,
     openapi, rooms, socket, users,
@@ -62,6 +63,8 @@ pub(crate) fn routes(config: &mut ServiceConfig) {
             async move { Err::<&'static str, _>(error) }
         })));
     }
+    let pulse = web::resource(PULSE_PATH).route(web::post().to(pulse));
+    config.service(pulse.default_service(web::to(unknown_route)));
     config.default_service(web::to(unknown_route));
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::coalesce::{Answered, Operation};
 use crate::domain::{
-    Departures, DeparturesQuery, DeviceId, Heartbeat, Join, JoinLimits, JoinOutcome, JoinRefusal,
-    Joined, Lease, Participants, RoomId, SessionKey, SessionOutcome, UserId,
+    Beat, Beaten, Departures, DeparturesQuery, DeviceId, Heartbeat, Join, JoinLimits, JoinOutcome,
+    JoinRefusal, Joined, Lease, Participants, RoomId, SessionKey, SessionOutcome, UserId,
 };
 use crate::store::{Row, Store, StoreError};
 use crate::wake::Wakes;
@@ -105,21 +105,63 @@ fn wake<'a>(
     wakes.renewed(renewed(false));
 }
 
-/// Heartbeats that keep the length of their lease: they need no row but their own.
+/// What comes through the queue of heartbeats.
+pub(super) enum Sign {
+    /// A client's, which keeps the length of its lease: it needs no row but its own.
+    Heartbeat(Heartbeat),
+    /// This instance's own.
+    Beat(Beat),
+}
+
 pub(super) struct Heartbeats(pub(super) Store, pub(super) Wakes);
 
 impl Operation for Heartbeats {
-    type Request = Heartbeat;
+    type Request = Sign;
     type Answer = SessionOutcome;
 
-    async fn run(&self, batch: &[Heartbeat]) -> Result<Vec<Answered<SessionOutcome>>, StoreError> {
-        let outcomes = self.0.heartbeat(batch).await?;
-        wake(&self.1, batch.iter().zip(&outcomes));
-        Ok(skipping(outcomes))
+    async fn run(&self, batch: &[Sign]) -> Result<Vec<Answered<SessionOutcome>>, StoreError> {
+        // Before the others, so that they find the lease clock as it is.
+        for sign in batch {
+            if let Sign::Beat(beat) = sign {
+                report(self.0.beat(*beat).await?);
+            }
+        }
+        let mut heartbeats = Vec::with_capacity(batch.len());
+        for sign in batch {
+            if let Sign::Heartbeat(heartbeat) = sign {
+                heartbeats.push(heartbeat);
+            }
+        }
+        if heartbeats.is_empty() {
+            return Ok(batch.iter().map(|_| Answered::Now(Ok(()))).collect());
+        }
+        let outcomes = self.0.heartbeat(&heartbeats).await?;
+        wake(&self.1, heartbeats.iter().copied().zip(&outcomes));
+        let mut outcomes = skipping(outcomes).into_iter();
+        let answers = batch.iter().map(|sign| match sign {
+            Sign::Heartbeat(_) => outcomes.next(),
+            Sign::Beat(_) => Some(Answered::Now(Ok(()))),
+        });
+        answers
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::Unexpected("a heartbeat was not answered".to_owned()))
     }
 
-    fn row(&self, heartbeat: &Heartbeat) -> Option<Row> {
-        Some(Row::of(&heartbeat.session))
+    fn row(&self, sign: &Sign) -> Option<Row> {
+        match sign {
+            Sign::Heartbeat(heartbeat) => Some(Row::of(&heartbeat.session)),
+            Sign::Beat(_) => None,
+        }
+    }
+}
+
+/// Says in the log that the lease clock stood still, and for how long.
+fn report(beaten: Beaten) {
+    if beaten.was_outage {
+        tracing::warn!(
+            paused_ms = beaten.paused_ms,
+            "no instance served for a while, or the database's clock jumped: leases stood still"
+        );
     }
 }
 

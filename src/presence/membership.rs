@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::gathered::Sign;
 use super::{ListedJoin, Presence};
 use crate::coalesce::NoAnswer;
 use crate::domain::{
@@ -38,7 +39,7 @@ impl Presence {
         // A new length of the lease changes the room's row as well, which others may hold longer.
         match heartbeat.lease {
             Some(lease) => self.resizes.ask((heartbeat, lease)).await,
-            None => self.heartbeats.ask(heartbeat).await,
+            None => self.heartbeats.ask(Sign::Heartbeat(heartbeat)).await,
         }
     }
 

@@ -4,7 +4,9 @@ mod alone;
 mod gathered;
 mod history;
 mod membership;
+mod pulse;
 mod service;
 
 pub use gathered::ListedJoin;
+pub use pulse::PulseSettings;
 pub use service::{Presence, PresenceSettings};

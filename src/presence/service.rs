@@ -1,5 +1,6 @@
 //! The service: the queues of what is gathered, and what they share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -8,6 +9,7 @@ use tokio::task::JoinSet;
 use super::gathered::{
     DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, Resizes,
 };
+use super::pulse::{Pulse, PulseSettings};
 use crate::coalesce::{self, Coalescer, Holds, Operation};
 use crate::domain::JoinLimits;
 use crate::store::Store;
@@ -22,6 +24,8 @@ pub struct PresenceSettings {
     pub coalescing: coalesce::Settings,
     /// The most rows held by other transactions that are waited for at a time.
     pub held_rows: usize,
+    /// How far an outage stops the lease clock.
+    pub pulse: PulseSettings,
 }
 
 pub(super) type Queue<O> = Coalescer<O, Store>;
@@ -35,6 +39,7 @@ pub struct Presence {
     pub(super) store: Store,
     pub(super) wakes: Wakes,
     pub(super) holds: Holds<Store>,
+    pub(super) pulse: Arc<Pulse>,
     /// Where calls of their own run: a thread that serves HTTP ends before the store does.
     pub(super) runtime: Handle,
     pub(super) timeout: Duration,
@@ -101,6 +106,7 @@ impl Presence {
             departures: queue(DeparturesOf(store.clone()), coalescing, &holds, tasks),
             timeout: coalescing.timeout,
             runtime: Handle::current(),
+            pulse: Arc::new(Pulse::new(settings.pulse)),
             holds,
             store,
             wakes,

@@ -1,6 +1,8 @@
 //! Renewing a lease, and with it a cursor or metadata: `leasehold.heartbeat_members`; giving it
 //! another length: `leasehold.resize_leases`.
 
+use std::borrow::Borrow;
+
 use serde_json::Value;
 use sqlx::{Connection, PgExecutor};
 
@@ -27,23 +29,23 @@ impl Store {
     ///
     /// # Errors
     /// Where none of them took effect, or that is not known.
-    pub async fn heartbeat(
+    pub async fn heartbeat<H: Borrow<Heartbeat>>(
         &self,
-        batch: &[Heartbeat],
+        batch: &[H],
     ) -> Result<Vec<Option<SessionOutcome>>, StoreError> {
         self.heartbeat_on(&self.relaxed, batch).await
     }
 
-    async fn heartbeat_on(
+    async fn heartbeat_on<H: Borrow<Heartbeat>>(
         &self,
         executor: impl PgExecutor<'_>,
-        batch: &[Heartbeat],
+        batch: &[H],
     ) -> Result<Vec<Option<SessionOutcome>>, StoreError> {
-        let keys = KeyArrays::new(batch.iter().map(|h| &h.session));
+        let keys = KeyArrays::new(batch.iter().map(|h| &h.borrow().session));
         let (set_cursor, cursors): (Vec<bool>, Vec<Option<&Value>>) =
-            batch.iter().map(|h| set(&h.cursor)).unzip();
+            batch.iter().map(|h| set(&h.borrow().cursor)).unzip();
         let (set_metadata, metadata): (Vec<bool>, Vec<Option<&Value>>) =
-            batch.iter().map(|h| set(&h.metadata)).unzip();
+            batch.iter().map(|h| set(&h.borrow().metadata)).unzip();
 
         let outcomes = sqlx::query_scalar!(
             r#"select leasehold.heartbeat_members($1, $2, $3, $4, $5, $6, $7, $8, $9) as "outcomes!""#,
@@ -98,11 +100,11 @@ impl Store {
         .await?;
         let outcomes = skipping_outcomes(&outcomes, "renewed")?;
         // What they change beside; under locks that are held already.
-        let visible: Vec<Heartbeat> = batch
+        let visible: Vec<&Heartbeat> = batch
             .iter()
             .zip(&outcomes)
             .filter(|((heartbeat, _), outcome)| **outcome == Some(Ok(())) && heartbeat.is_visible())
-            .map(|((heartbeat, _), _)| heartbeat.clone())
+            .map(|((heartbeat, _), _)| heartbeat)
             .collect();
         if !visible.is_empty() {
             self.heartbeat_on(&mut *transaction, &visible).await?;

@@ -1,5 +1,6 @@
 //! The only module that talks to Postgres: one file per operation, each a call of one SQL function.
 
+mod beat;
 mod changes;
 mod departures;
 mod disconnect;

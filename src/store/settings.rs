@@ -34,6 +34,9 @@ pub struct DatabaseSettings {
     pub held_connections: u32,
     /// The longest a statement may run, and a request wait for a connection.
     pub timeout: Duration,
+    /// Whether this process beats. To it the lease clock stands still until its next beat, however
+    /// long ago the last one seems to be: that is how a jump of the database's clock looks.
+    pub serves: bool,
 }
 
 impl fmt::Debug for DatabaseSettings {
@@ -93,6 +96,7 @@ impl DatabaseSettings {
             ("plan_cache_mode", "force_generic_plan"),
             ("enable_seqscan", "off"),
             ("jit", "off"),
+            ("leasehold.serves", if self.serves { "on" } else { "off" }),
         ]);
         Ok(Connections::new(
             options,

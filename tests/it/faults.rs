@@ -117,6 +117,7 @@ async fn a_database_that_is_down_is_503_and_200_when_it_is_back() {
         connections: 2,
         held_connections: 2,
         timeout: Duration::from_secs(20),
+        serves: false,
     };
     Migrations::apply(&settings).await.unwrap();
     let flags = [

@@ -62,6 +62,7 @@ async fn the_service_runs_fully_with_the_documented_grants() {
         connections: 1,
         held_connections: 1,
         timeout: Duration::from_secs(20),
+        serves: false,
     })
     .unwrap();
     assert!(store.sweep(10).await.unwrap().ran);

@@ -229,6 +229,7 @@ async fn private_cluster(purpose: &str, setting: (&str, &str)) -> Cluster {
         connections: 2,
         held_connections: 2,
         timeout: Duration::from_secs(20),
+        serves: false,
     };
     Migrations::apply(&settings).await.unwrap();
     cluster

@@ -59,6 +59,7 @@ async fn a_postgres_that_is_killed_under_load_loses_nothing_acknowledged() {
         connections: 2,
         held_connections: 2,
         timeout: Duration::from_secs(20),
+        serves: false,
     };
     Migrations::apply(&settings).await.unwrap();
     let flags = [&SHORT_LEASES[..], &["--timeout-ms=2000"]].concat();

@@ -6,14 +6,14 @@ use leasehold::access::Scope;
 use leasehold::coalesce;
 use leasehold::domain::JoinLimits;
 use leasehold::http::auth::mint;
-use leasehold::presence::{Presence, PresenceSettings};
+use leasehold::presence::{Presence, PresenceSettings, PulseSettings};
 use leasehold::wake::Wakes;
 use serde_json::{Value, json};
 use sqlx::raw_sql;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::support::{App, Database, SECRET, Socket, join};
+use super::support::{App, Database, SECRET, Socket, join, serve_args};
 
 #[tokio::test]
 async fn a_join_in_flight_on_a_socket_that_ends_is_reported_lost() {
@@ -85,6 +85,10 @@ async fn a_join_whose_caller_gave_up_is_finished_before_the_service_ends() {
             timeout: Duration::from_secs(20),
         },
         held_rows: 2,
+        pulse: PulseSettings {
+            leases: serve_args(&[]).leases.rules().unwrap(),
+            max_pause: Duration::ZERO,
+        },
     };
     let presence = Presence::start(&database.store, settings, &Wakes::default(), &mut tasks);
     // Nobody holds the room, and still the join cannot be written.

@@ -186,6 +186,7 @@ fn settings(name: &str) -> DatabaseSettings {
         connections: 5,
         held_connections: 2,
         timeout: Duration::from_secs(20),
+        serves: false,
     }
 }
 

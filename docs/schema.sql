@@ -120,10 +120,11 @@ create table leasehold.pulse (
     paused bigint not null default 0,
     floor bigint not null default 0,
     spread_until bigint not null default 0,
+    reach bigint not null default 1500000,
     gap bigint not null default 3000000,
     max_pause bigint not null default 600000000,
     constraint pulse_pkey PRIMARY KEY (only_row),
-    constraint pulse_lengths CHECK (((gap >= 1) AND (max_pause >= 0))),
+    constraint pulse_lengths CHECK ((((reach >= 1) AND (reach <= gap)) AND (max_pause >= 0))),
     constraint pulse_one_row CHECK (only_row)
 ) with (fillfactor=10);
 comment on table leasehold.pulse is
@@ -136,6 +137,8 @@ comment on column leasehold.pulse.floor is
     'The lease clock at the last beat: it never shows less.';
 comment on column leasehold.pulse.spread_until is
     'On the lease clock: no other outage before it makes the clock stand still longer than it lasted.';
+comment on column leasehold.pulse.reach is
+    'For how long after a beat the lease clock runs without another.';
 comment on column leasehold.pulse.gap is
     'Beats that are further apart than this are an outage.';
 comment on column leasehold.pulse.max_pause is
@@ -337,6 +340,7 @@ declare
     v_age bigint;
     v_jump bigint := 0;
     v_outage bigint;
+    v_silent bigint;
     v_stood bigint;
     v_lease_now bigint;
     v_extra bigint := 0;
@@ -350,14 +354,18 @@ begin
     was_outage := coalesce(v_age not between 0 and v_pulse.gap, false);
 
     if was_outage then
-        v_stood := greatest(v_pulse.floor, leasehold.micros(v_pulse.last_at) - v_pulse.paused);
+        v_stood := greatest(v_pulse.floor,
+                            leasehold.micros(v_pulse.last_at) - v_pulse.paused
+                            + case when v_age > 0 then v_pulse.reach else 0 end);
         -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped.
         if v_age < 0 or p_since_ms * 1000 < v_age then
             v_jump := v_age - greatest(coalesce(p_since_ms * 1000, 0), 0);
         end if;
         v_outage := greatest(v_age - v_jump, 0);
-        v_lease_now := v_stood + v_outage
-                       - case when v_outage > v_pulse.gap then least(v_outage, v_pulse.max_pause) else 0 end;
+        v_silent := case when v_outage > v_pulse.gap then v_outage - v_pulse.reach else 0 end;
+        v_lease_now := greatest(v_stood,
+                                leasehold.micros(v_pulse.last_at) - v_pulse.paused
+                                + v_outage - least(v_silent, v_pulse.max_pause));
         -- Clients need a moment to find the service again: the clock stands still one heartbeat longer.
         if v_outage > v_pulse.gap and v_pulse.max_pause > 0 and v_stood >= v_pulse.spread_until then
             v_extra := p_heartbeat_ms * 1000::bigint;
@@ -572,12 +580,14 @@ AS $function$
            case when p.last_at is null then leasehold.micros(c.now) - p.paused
                 else greatest(
                     p.floor,
-                    case when age.micros between 0 and p.gap then leasehold.micros(c.now)
-                         -- Nobody serves, or the clock stepped back: it stands still, but not for ever,
-                         -- unless this is an instance that serves, whose beat is about to say how long.
-                         when age.micros > p.max_pause and current_setting('leasehold.serves', true) is distinct from 'on'
+                    case when age.micros between 0 and p.reach or p.max_pause = 0 then leasehold.micros(c.now)
+                         -- Nobody serves: it stands still, but not for ever, unless this is an instance
+                         -- that serves, whose beat is about to say how long.
+                         when age.micros > p.reach + p.max_pause
+                              and current_setting('leasehold.serves', true) is distinct from 'on'
                              then leasehold.micros(c.now) - p.max_pause
-                         when p.max_pause = 0 then leasehold.micros(c.now)
+                         when age.micros > p.reach then leasehold.micros(p.last_at) + p.reach
+                         -- The database's clock stepped back.
                          else leasehold.micros(p.last_at) end - p.paused)
            end
       from leasehold.pulse p
@@ -662,7 +672,7 @@ $function$;
 comment on function leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_now timestamp with time zone) is
     'Marks one session, in the caller''s transaction. Outcomes: disconnected, or the same as stale_reason. Locks the session; waits for whoever holds it. Errors: 22023, 40001, 40P01, 55P03.';
 
-CREATE OR REPLACE FUNCTION leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[])
+CREATE OR REPLACE FUNCTION leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text[]
  LANGUAGE plpgsql
 AS $function$
@@ -675,11 +685,11 @@ begin
     update leasehold.members
        set disconnected_at = coalesce(disconnected_at, v_held.now)
      where ctid = any (v_held.places);
-    outcomes := leasehold.outcomes_of(
+    return leasehold.outcomes_of(
                     p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'disconnected', v_held.locked);
 end
 $function$;
-comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT outcomes text[]) is
+comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone) is
     'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, busy where another transaction holds the session, or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
 CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone)
@@ -747,7 +757,7 @@ $function$;
 comment on function leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text, p_lease_ms integer, p_now timestamp with time zone) is
     'Renews one session''s lease, in the caller''s transaction, with p_lease_ms in another length from now on. Outcomes: renewed, or the same as stale_reason. Locks the session, with p_lease_ms its room before; waits for whoever holds them. Errors: 22023, 40001, 40P01, 55P03.';
 
-CREATE OR REPLACE FUNCTION leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_set_cursor boolean[] DEFAULT '{}'::boolean[], p_cursors jsonb[] DEFAULT '{}'::jsonb[], p_set_metadata boolean[] DEFAULT '{}'::boolean[], p_metadata jsonb[] DEFAULT '{}'::jsonb[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[])
+CREATE OR REPLACE FUNCTION leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_set_cursor boolean[] DEFAULT '{}'::boolean[], p_cursors jsonb[] DEFAULT '{}'::jsonb[], p_set_metadata boolean[] DEFAULT '{}'::boolean[], p_metadata jsonb[] DEFAULT '{}'::jsonb[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text[]
  LANGUAGE plpgsql
 AS $function$
@@ -780,11 +790,11 @@ begin
                disconnected_at = null
          where ctid = any (v_held.places);
     end if;
-    outcomes := leasehold.outcomes_of(
+    return leasehold.outcomes_of(
                     p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'renewed', v_held.locked);
 end
 $function$;
-comment on function leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_set_cursor boolean[], p_cursors jsonb[], p_set_metadata boolean[], p_metadata jsonb[], p_now timestamp with time zone, OUT outcomes text[]) is
+comment on function leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_set_cursor boolean[], p_cursors jsonb[], p_set_metadata boolean[], p_metadata jsonb[], p_now timestamp with time zone) is
     'Renews leases, one request per position of the arrays and in that order; a cursor or metadata changes where its flag is set. Outcomes: renewed, busy where another transaction holds the session (then nothing changed), or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
 CREATE OR REPLACE FUNCTION leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
@@ -1019,7 +1029,7 @@ CREATE OR REPLACE FUNCTION leasehold.lease_clock(p_now timestamp with time zone 
  LANGUAGE sql
 RETURN (SELECT c.lease_now FROM leasehold.clocks(lease_clock.p_now) c(now, lease_now));
 comment on function leasehold.lease_clock(p_now timestamp with time zone) is
-    'The clock by which leases are judged, in microseconds: the database''s less the time in which nobody served. It stands still while no instance has beaten for longer than pulse.gap, for pulse.max_pause at the longest. Locks nothing.';
+    'The clock by which leases are judged, in microseconds: the database''s less the time in which nobody served. It runs for pulse.reach after each beat and then stands still until the next, for pulse.max_pause at the longest, and never goes back. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.lease_expired(p_lease_end bigint, p_lease_now bigint)
  RETURNS boolean
@@ -1045,8 +1055,8 @@ AS $function$
                      order by o.lease_at, o.outage_id limit 1),
                    p.paused)
                -- The clock goes on after the longest outage, also where no beat has said so yet.
-               + case when p_lease_end > greatest(p.floor, leasehold.micros(p.last_at) - p.paused)
-                           and clock_timestamp() > p.last_at + (p.gap + p.max_pause) * interval '1 microsecond'
+               + case when p_lease_end > greatest(p.floor, leasehold.micros(p.last_at) + p.reach - p.paused)
+                           and clock_timestamp() > p.last_at + (p.reach + p.max_pause) * interval '1 microsecond'
                       then p.max_pause else 0 end)
       from leasehold.pulse p
 $function$;
@@ -1569,7 +1579,7 @@ $function$;
 comment on function leasehold.renumber_changes() is
     'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: puts all restored history before whatever is written from now on, in its order. Positions that were given out before are void. Locks every event.';
 
-CREATE OR REPLACE FUNCTION leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[] DEFAULT '{}'::integer[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[])
+CREATE OR REPLACE FUNCTION leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[] DEFAULT '{}'::integer[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text[]
  LANGUAGE plpgsql
 AS $function$
@@ -1605,11 +1615,11 @@ begin
              where q.ord = any (v_held.live)
              group by q.room_id) q
      where r.room_id = q.room_id and r.next_end > q.first_end;
-    outcomes := leasehold.outcomes_of(
+    return leasehold.outcomes_of(
                     p_room_ids, p_user_ids, p_epochs, p_device_ids, v_held.live, 'renewed', v_held.locked);
 end
 $function$;
-comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_now timestamp with time zone, OUT outcomes text[]) is
+comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_now timestamp with time zone) is
     'Renews leases and gives them another length from now on; the heartbeat interval is a third of it where it is left out. The same outcomes as heartbeat_members; busy also where another transaction holds the room. Locks the rooms, then the sessions; waits for nobody. Errors: 22023.';
 
 CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)

@@ -6,7 +6,9 @@
 -- by accident; whatever is recorded as having happened stays on the database's
 -- clock.
 --
--- Each serving instance beats once a second. Coming back after a time without
+-- Each serving instance beats once a second. The clock runs for a moment after
+-- each beat and then waits for the next, so it never shows what it would have
+-- to take back. A beat that is merely late lets it catch up. Coming back after a time without
 -- beats is one update of one row: no session is touched, all of them go on
 -- from where they were, nothing is extended twice, and it does not matter who
 -- comes back first. Only a missing beat stops the clock, never the share of
@@ -19,12 +21,13 @@ create table leasehold.pulse (
     paused       bigint  not null default 0,
     floor        bigint  not null default 0,
     spread_until bigint  not null default 0,
+    reach        bigint  not null default 1500000,
     gap          bigint  not null default 3000000,
     max_pause    bigint  not null default 600000000,
 
     constraint pulse_pkey primary key (only_row),
     constraint pulse_one_row check (only_row),
-    constraint pulse_lengths check (gap >= 1 and max_pause >= 0)
+    constraint pulse_lengths check (reach between 1 and gap and max_pause >= 0)
 ) with (fillfactor = 10);
 insert into leasehold.pulse default values;
 
@@ -38,6 +41,8 @@ comment on column leasehold.pulse.floor is
     'The lease clock at the last beat: it never shows less.';
 comment on column leasehold.pulse.spread_until is
     'On the lease clock: no other outage before it makes the clock stand still longer than it lasted.';
+comment on column leasehold.pulse.reach is
+    'For how long after a beat the lease clock runs without another.';
 comment on column leasehold.pulse.gap is
     'Beats that are further apart than this are an outage.';
 comment on column leasehold.pulse.max_pause is
@@ -89,12 +94,14 @@ as $$
            case when p.last_at is null then leasehold.micros(c.now) - p.paused
                 else greatest(
                     p.floor,
-                    case when age.micros between 0 and p.gap then leasehold.micros(c.now)
-                         -- Nobody serves, or the clock stepped back: it stands still, but not for ever,
-                         -- unless this is an instance that serves, whose beat is about to say how long.
-                         when age.micros > p.max_pause and current_setting('leasehold.serves', true) is distinct from 'on'
+                    case when age.micros between 0 and p.reach or p.max_pause = 0 then leasehold.micros(c.now)
+                         -- Nobody serves: it stands still, but not for ever, unless this is an instance
+                         -- that serves, whose beat is about to say how long.
+                         when age.micros > p.reach + p.max_pause
+                              and current_setting('leasehold.serves', true) is distinct from 'on'
                              then leasehold.micros(c.now) - p.max_pause
-                         when p.max_pause = 0 then leasehold.micros(c.now)
+                         when age.micros > p.reach then leasehold.micros(p.last_at) + p.reach
+                         -- The database's clock stepped back.
                          else leasehold.micros(p.last_at) end - p.paused)
            end
       from leasehold.pulse p
@@ -111,7 +118,7 @@ create function leasehold.lease_clock(p_now timestamptz default null)
     return (select c.lease_now from leasehold.clocks(p_now) c);
 
 comment on function leasehold.lease_clock(timestamptz) is
-    'The clock by which leases are judged, in microseconds: the database''s less the time in which nobody served. It stands still while no instance has beaten for longer than pulse.gap, for pulse.max_pause at the longest. Locks nothing.';
+    'The clock by which leases are judged, in microseconds: the database''s less the time in which nobody served. It runs for pulse.reach after each beat and then stands still until the next, for pulse.max_pause at the longest, and never goes back. Locks nothing.';
 
 create function leasehold.lease_expired(p_lease_end bigint, p_lease_now bigint)
     returns boolean
@@ -136,8 +143,8 @@ as $$
                      order by o.lease_at, o.outage_id limit 1),
                    p.paused)
                -- The clock goes on after the longest outage, also where no beat has said so yet.
-               + case when p_lease_end > greatest(p.floor, leasehold.micros(p.last_at) - p.paused)
-                           and clock_timestamp() > p.last_at + (p.gap + p.max_pause) * interval '1 microsecond'
+               + case when p_lease_end > greatest(p.floor, leasehold.micros(p.last_at) + p.reach - p.paused)
+                           and clock_timestamp() > p.last_at + (p.reach + p.max_pause) * interval '1 microsecond'
                       then p.max_pause else 0 end)
       from leasehold.pulse p
 $$;
@@ -162,6 +169,7 @@ declare
     v_age bigint;
     v_jump bigint := 0;
     v_outage bigint;
+    v_silent bigint;
     v_stood bigint;
     v_lease_now bigint;
     v_extra bigint := 0;
@@ -175,14 +183,18 @@ begin
     was_outage := coalesce(v_age not between 0 and v_pulse.gap, false);
 
     if was_outage then
-        v_stood := greatest(v_pulse.floor, leasehold.micros(v_pulse.last_at) - v_pulse.paused);
+        v_stood := greatest(v_pulse.floor,
+                            leasehold.micros(v_pulse.last_at) - v_pulse.paused
+                            + case when v_age > 0 then v_pulse.reach else 0 end);
         -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped.
         if v_age < 0 or p_since_ms * 1000 < v_age then
             v_jump := v_age - greatest(coalesce(p_since_ms * 1000, 0), 0);
         end if;
         v_outage := greatest(v_age - v_jump, 0);
-        v_lease_now := v_stood + v_outage
-                       - case when v_outage > v_pulse.gap then least(v_outage, v_pulse.max_pause) else 0 end;
+        v_silent := case when v_outage > v_pulse.gap then v_outage - v_pulse.reach else 0 end;
+        v_lease_now := greatest(v_stood,
+                                leasehold.micros(v_pulse.last_at) - v_pulse.paused
+                                + v_outage - least(v_silent, v_pulse.max_pause));
         -- Clients need a moment to find the service again: the clock stands still one heartbeat longer.
         if v_outage > v_pulse.gap and v_pulse.max_pause > 0 and v_stood >= v_pulse.spread_until then
             v_extra := p_heartbeat_ms * 1000::bigint;

@@ -49,6 +49,9 @@ pub struct Metrics {
     active_rooms: Gauge,
     active_members: Gauge,
     oldest_lease_age: Gauge,
+    lease_clock_paused: Gauge,
+    pulse_age: Gauge,
+    outages: Gauge,
     members_expired: Counter,
     stale_sessions: [Counter; StaleReason::ALL.len()],
     heartbeat_duration: Histogram,
@@ -110,9 +113,21 @@ impl Metrics {
                 "leasehold_oldest_lease_age_seconds",
                 "Since the last heartbeat of the longest unseen row, swept or not",
             ),
+            lease_clock_paused: gauge(
+                "leasehold_lease_clock_paused_seconds",
+                "By how much the lease clock is behind the database's",
+            ),
+            pulse_age: gauge(
+                "leasehold_pulse_age_seconds",
+                "Since the last beat of any instance",
+            ),
+            outages: gauge(
+                "leasehold_outages",
+                "Times in which no instance served, or the database's clock jumped",
+            ),
             members_expired: counter(
                 "leasehold_members_expired_total",
-                "Members that this instance's sweeps removed",
+                "Sessions that this instance recorded as expired: in joins, leaves, lists and sweeps",
             ),
             stale_sessions: StaleReason::ALL
                 .iter()
@@ -162,14 +177,16 @@ impl Metrics {
         {
             self.active_rooms.set(census.active_rooms as f64);
             self.active_members.set(census.active_members as f64);
+            self.outages.set(census.outages as f64);
         }
         self.oldest_lease_age.set(census.oldest_lease_age_seconds);
+        self.lease_clock_paused.set(census.paused_seconds);
+        self.pulse_age.set(census.pulse_age_seconds.unwrap_or(0.0));
     }
 
-    /// So many more sessions ended with their lease.
-    pub fn members_expired(&self, members: i32) {
-        self.members_expired
-            .increment(members.unsigned_abs().into());
+    /// So many sessions were recorded as expired since this instance started, whoever pruned them.
+    pub fn members_expired(&self, sessions: u64) {
+        self.members_expired.absolute(sessions);
     }
 
     /// A request named a session that ended like this.

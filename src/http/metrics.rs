@@ -27,6 +27,7 @@ pub(crate) async fn metrics(api: Data<Api>) -> HttpResponse {
             tracing::warn!("the count took too long; metrics show the figures of an earlier one")
         }
     }
+    api.metrics.members_expired(api.presence.expired_sessions());
     HttpResponse::Ok()
         .content_type("text/plain; version=0.0.4; charset=utf-8")
         .body(api.metrics.render())

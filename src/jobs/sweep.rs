@@ -47,7 +47,6 @@ impl Sweep {
             swept.ran |= batch.ran;
             swept.members_expired += i64::from(batch.members_expired);
             swept.rooms_closed += i64::from(batch.rooms_closed);
-            self.metrics.members_expired(batch.members_expired);
             // A batch that found only rooms that others hold would find them again at once.
             if !batch.ran || batch.finished || batch.members_expired == 0 {
                 break;

@@ -29,6 +29,7 @@ mod migrations;
 mod model;
 mod moderation;
 mod openapi;
+mod outages;
 mod processes;
 mod purge;
 mod races;

@@ -1,0 +1,4 @@
+//! Time in which nobody could renew: the lease clock stands still, for every reader and writer.
+
+mod fake_time;
+mod processes;

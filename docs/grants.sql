@@ -21,3 +21,7 @@ grant insert, update, delete on
 -- Events are never changed; only a purge removes them.
 grant insert, delete on leasehold.membership_events to leasehold_service;
 grant update on leasehold.sweeps, leasehold.purges to leasehold_service;
+
+-- The lease clock.
+grant update on leasehold.pulse to leasehold_service;
+grant insert on leasehold.outages to leasehold_service;

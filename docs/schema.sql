@@ -391,6 +391,7 @@ comment on function leasehold.beat(p_heartbeat_ms integer, p_longest_lease_ms in
 CREATE OR REPLACE FUNCTION leasehold.census(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision, OUT paused_seconds double precision, OUT pulse_age_seconds double precision, OUT outages bigint)
  RETURNS record
  LANGUAGE sql
+ STABLE
 AS $function$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c),
          member as (
@@ -574,25 +575,38 @@ comment on function leasehold.check_sessions(p_room_ids text[], p_user_ids text[
 
 CREATE OR REPLACE FUNCTION leasehold.clocks(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint)
  RETURNS record
- LANGUAGE sql
+ LANGUAGE plpgsql
 AS $function$
-    select c.now,
-           case when p.last_at is null then leasehold.micros(c.now) - p.paused
-                else greatest(
-                    p.floor,
-                    case when age.micros between 0 and p.reach or p.max_pause = 0 then leasehold.micros(c.now)
-                         -- Nobody serves: it stands still, but not for ever, unless this is an instance
-                         -- that serves, whose beat is about to say how long.
-                         when age.micros > p.reach + p.max_pause
-                              and current_setting('leasehold.serves', true) is distinct from 'on'
-                             then leasehold.micros(c.now) - p.max_pause
-                         when age.micros > p.reach then leasehold.micros(p.last_at) + p.reach
-                         -- The database's clock stepped back.
-                         else leasehold.micros(p.last_at) end - p.paused)
-           end
-      from leasehold.pulse p
-     cross join (select coalesce(p_now, clock_timestamp()) as now offset 0) c
-     cross join lateral (select leasehold.micros(c.now) - leasehold.micros(p.last_at) as micros) age
+declare
+    v_pulse leasehold.pulse;
+    v_beat bigint;
+    v_age bigint;
+begin
+    -- In plpgsql, whose plans are kept: every call of the schema comes by here.
+    now := coalesce(p_now, clock_timestamp());
+    lease_now := leasehold.micros(now);
+    select * into v_pulse from leasehold.pulse;
+    if v_pulse.last_at is null then
+        lease_now := lease_now - v_pulse.paused;
+        return;
+    end if;
+    v_beat := leasehold.micros(v_pulse.last_at);
+    v_age := lease_now - v_beat;
+    if v_age between 0 and v_pulse.reach or v_pulse.max_pause = 0 then
+        null;
+    elsif v_age > v_pulse.reach + v_pulse.max_pause
+          and current_setting('leasehold.serves', true) is distinct from 'on' then
+        -- Nobody serves: it stands still, but not for ever, unless this is an instance that
+        -- serves, whose beat is about to say how long.
+        lease_now := lease_now - v_pulse.max_pause;
+    elsif v_age > v_pulse.reach then
+        lease_now := v_beat + v_pulse.reach;
+    else
+        -- The database's clock stepped back.
+        lease_now := v_beat;
+    end if;
+    lease_now := greatest(v_pulse.floor, lease_now - v_pulse.paused);
+end
 $function$;
 comment on function leasehold.clocks(p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint) is
     'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
@@ -1123,6 +1137,7 @@ comment on function leasehold.leave_members(p_room_ids text[], p_user_ids text[]
 CREATE OR REPLACE FUNCTION leasehold.list_rooms(p_prefix text DEFAULT ''::text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, generation bigint, version bigint, opened_at timestamp with time zone, member_count integer, as_of timestamp with time zone)
  LANGUAGE sql
+ STABLE
 AS $function$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
@@ -1174,6 +1189,7 @@ CREATE OR REPLACE FUNCTION leasehold.lock_live_sessions(p_room_ids text[], p_use
 AS $function$
 declare
     v_first_end bigint;
+    v_clocks record;
 begin
     select array_agg(l.ctid), array_agg(l.ord::integer), min(l.lease_end)
       into places, locked, v_first_end
@@ -1183,7 +1199,9 @@ begin
                 on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
                and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
                for no key update of m skip locked) l;
-    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
+    v_clocks := leasehold.clocks(p_now);
+    now := v_clocks.now;
+    lease_now := v_clocks.lease_now;
     live := locked;
     if leasehold.lease_expired(v_first_end, lease_now) then
         -- A locked row does not move.
@@ -1294,12 +1312,14 @@ comment on function leasehold.open_rooms(p_room_ids text[]) is
 
 CREATE OR REPLACE FUNCTION leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[])
  RETURNS text[]
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
 AS $function$
-    select case when cardinality(p_done) = cardinality(p_room_ids)
-                then array_fill(p_word, array[cardinality(p_room_ids)])
-                else array(
+begin
+    if cardinality(p_done) = cardinality(p_room_ids) then
+        return array_fill(p_word, array[cardinality(p_room_ids)]);
+    end if;
+    return array(
         select case when q.ord = any (p_done) then p_word
                     -- There, and not locked by this call: somebody else holds it.
                     when not coalesce(q.ord = any (p_locked), false)
@@ -1309,7 +1329,8 @@ AS $function$
                     else leasehold.stale_reason(q.room_id, q.user_id, q.epoch, q.device_id) end
           from unnest(p_room_ids, p_user_ids, p_epochs, p_device_ids)
                with ordinality as q (room_id, user_id, epoch, device_id, ord)
-         order by q.ord) end
+         order by q.ord);
+end
 $function$;
 comment on function leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[]) is
     'Internal. For each request this word where it was done, busy where another transaction holds its session, and else why it is stale.';
@@ -1625,6 +1646,7 @@ comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[]
 CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb)
  LANGUAGE sql
+ STABLE
 AS $function$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
@@ -1760,6 +1782,7 @@ comment on function leasehold.sweep(p_max_members integer, p_now timestamp with 
 CREATE OR REPLACE FUNCTION leasehold.user_rooms(p_user_id text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
  LANGUAGE sql
+ STABLE
 AS $function$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select distinct on (m.room_id)

@@ -88,25 +88,38 @@ create function leasehold.clocks(
     out now timestamptz,
     out lease_now bigint
 )
-    language sql volatile
+    language plpgsql
 as $$
-    select c.now,
-           case when p.last_at is null then leasehold.micros(c.now) - p.paused
-                else greatest(
-                    p.floor,
-                    case when age.micros between 0 and p.reach or p.max_pause = 0 then leasehold.micros(c.now)
-                         -- Nobody serves: it stands still, but not for ever, unless this is an instance
-                         -- that serves, whose beat is about to say how long.
-                         when age.micros > p.reach + p.max_pause
-                              and current_setting('leasehold.serves', true) is distinct from 'on'
-                             then leasehold.micros(c.now) - p.max_pause
-                         when age.micros > p.reach then leasehold.micros(p.last_at) + p.reach
-                         -- The database's clock stepped back.
-                         else leasehold.micros(p.last_at) end - p.paused)
-           end
-      from leasehold.pulse p
-     cross join (select coalesce(p_now, clock_timestamp()) as now offset 0) c
-     cross join lateral (select leasehold.micros(c.now) - leasehold.micros(p.last_at) as micros) age
+declare
+    v_pulse leasehold.pulse;
+    v_beat bigint;
+    v_age bigint;
+begin
+    -- In plpgsql, whose plans are kept: every call of the schema comes by here.
+    now := coalesce(p_now, clock_timestamp());
+    lease_now := leasehold.micros(now);
+    select * into v_pulse from leasehold.pulse;
+    if v_pulse.last_at is null then
+        lease_now := lease_now - v_pulse.paused;
+        return;
+    end if;
+    v_beat := leasehold.micros(v_pulse.last_at);
+    v_age := lease_now - v_beat;
+    if v_age between 0 and v_pulse.reach or v_pulse.max_pause = 0 then
+        null;
+    elsif v_age > v_pulse.reach + v_pulse.max_pause
+          and current_setting('leasehold.serves', true) is distinct from 'on' then
+        -- Nobody serves: it stands still, but not for ever, unless this is an instance that
+        -- serves, whose beat is about to say how long.
+        lease_now := lease_now - v_pulse.max_pause;
+    elsif v_age > v_pulse.reach then
+        lease_now := v_beat + v_pulse.reach;
+    else
+        -- The database's clock stepped back.
+        lease_now := v_beat;
+    end if;
+    lease_now := greatest(v_pulse.floor, lease_now - v_pulse.paused);
+end
 $$;
 
 comment on function leasehold.clocks(timestamptz) is

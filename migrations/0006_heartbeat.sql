@@ -35,11 +35,13 @@ create function leasehold.outcomes_of(
     p_locked integer[]
 )
     returns text[]
-    language sql stable
+    language plpgsql stable
 as $$
-    select case when cardinality(p_done) = cardinality(p_room_ids)
-                then array_fill(p_word, array[cardinality(p_room_ids)])
-                else array(
+begin
+    if cardinality(p_done) = cardinality(p_room_ids) then
+        return array_fill(p_word, array[cardinality(p_room_ids)]);
+    end if;
+    return array(
         select case when q.ord = any (p_done) then p_word
                     -- There, and not locked by this call: somebody else holds it.
                     when not coalesce(q.ord = any (p_locked), false)
@@ -49,7 +51,8 @@ as $$
                     else leasehold.stale_reason(q.room_id, q.user_id, q.epoch, q.device_id) end
           from unnest(p_room_ids, p_user_ids, p_epochs, p_device_ids)
                with ordinality as q (room_id, user_id, epoch, device_id, ord)
-         order by q.ord) end
+         order by q.ord);
+end
 $$;
 
 comment on function leasehold.outcomes_of(text[], text[], bigint[], text[], integer[], text, integer[]) is

@@ -24,7 +24,7 @@ create function leasehold.room_sessions(
         cursor jsonb,
         metadata jsonb
     )
-    language sql
+    language sql stable
 as $$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
@@ -115,7 +115,7 @@ create function leasehold.list_rooms(
         member_count integer,
         as_of timestamptz
     )
-    language sql
+    language sql stable
 as $$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
@@ -159,7 +159,7 @@ create function leasehold.user_rooms(
         lease_expires_at timestamptz,
         as_of timestamptz
     )
-    language sql
+    language sql stable
 as $$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select distinct on (m.room_id)
@@ -224,7 +224,7 @@ create function leasehold.census(
     out pulse_age_seconds double precision,
     out outages bigint
 )
-    language sql
+    language sql stable
 as $$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c),
          member as (

@@ -57,11 +57,9 @@ export async function joinInSql(cluster, database, { rooms, perRoom, firstRoom =
          cross join lateral leasehold.join_members(
                  a.rooms, a.users,
                  array_fill(''::text, array[cardinality(a.rooms)]),
-                 array_fill(${SQL_LEASE_MS}, array[cardinality(a.rooms)]),
-                 array_fill(null::jsonb, array[cardinality(a.rooms)]),
-                 array_fill(null::jsonb, array[cardinality(a.rooms)]),
-                 array_fill('replace'::text, array[cardinality(a.rooms)])) j
-         where j.outcome = 'joined' and j.epoch = 1;
+                 array_fill(${SQL_LEASE_MS}, array[cardinality(a.rooms)])) j
+         cross join lateral unnest(j.outcomes, j.epochs) as o (outcome, epoch)
+         where o.outcome = 'joined' and o.epoch = 1;
         commit;
         -- Plans made for empty tables would scan the full ones.
         if v_start = 0 then

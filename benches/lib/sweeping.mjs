@@ -9,14 +9,14 @@ export function age(cluster, database, whereMembers) {
     database,
     `with aged as (
        update leasehold.members m
-          set lease_expires_at = clock_timestamp() - interval '1 millisecond',
+          set lease_end = leasehold.lease_clock() - 1000,
               last_seen_at = clock_timestamp() - interval '1 millisecond' - lease_ms * interval '1 millisecond'
         where ${whereMembers}
-       returning room_id, lease_expires_at
+       returning room_id, lease_end
      ), room as (
        update leasehold.rooms r
-          set next_expiry_at = least(r.next_expiry_at, a.first)
-         from (select room_id, min(lease_expires_at) as first from aged group by room_id) a
+          set next_end = least(r.next_end, a.first)
+         from (select room_id, min(lease_end) as first from aged group by room_id) a
         where r.room_id = a.room_id
      )
      select count(*) from aged`,

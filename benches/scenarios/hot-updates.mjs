@@ -21,7 +21,7 @@ const batchTable = (batches) => `
 
 // Divides by zero, and so fails the run, where a beat was refused.
 const beatScript = (batches) => `\\set batch random(0, ${batches - 1})
-select 1 / ('renewed' = all (leasehold.heartbeat_members(rooms, users, devices, epochs)))::integer
+select 1 / ('renewed' = all (leasehold.heartbeat_members(rooms, users, epochs, devices)))::integer
   from batches
  where batch = :batch;
 `;

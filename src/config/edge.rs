@@ -25,6 +25,11 @@ pub struct EdgeArgs {
           value_parser = whole::<u32>("LEASEHOLD_RATE_BURST", 1..=1_000_000))]
     pub rate_burst: Option<u32>,
 
+    /// How long a connection without a request is kept open; longer than the pauses between heartbeats
+    #[arg(long, env = "LEASEHOLD_IDLE_TIMEOUT", default_value = "75s",
+          value_parser = millis("LEASEHOLD_IDLE_TIMEOUT", 1_000..=3_600_000))]
+    pub idle_timeout: Duration,
+
     /// The longest that a request's head, and then its body, may take to arrive
     #[arg(long = "request-timeout-ms", env = "LEASEHOLD_REQUEST_TIMEOUT_MS", default_value = "5s",
           value_parser = millis("LEASEHOLD_REQUEST_TIMEOUT_MS", 100..=600_000))]

@@ -108,6 +108,7 @@ impl ServeArgs {
                 max_batch_bytes: self.limits.max_batch_bytes,
                 timeout: self.edge.request_timeout,
             },
+            idle_timeout: self.edge.idle_timeout,
             shutdown_timeout,
         }
     }

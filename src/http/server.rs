@@ -23,6 +23,8 @@ pub struct ServerSettings {
     pub origins: Vec<String>,
     /// How large a body may be, and how long a request's head, and then its body, may take to arrive.
     pub bodies: BodyLimits,
+    /// How long a connection without a request is kept open.
+    pub idle_timeout: Duration,
     /// How long requests under way have to finish when the server stops.
     pub shutdown_timeout: Duration,
 }
@@ -48,6 +50,7 @@ pub fn server(
             .configure(routes::routes)
     })
     .disable_signals()
+    .keep_alive(settings.idle_timeout)
     .client_request_timeout(bodies.timeout)
     .shutdown_timeout(settings.shutdown_timeout.as_secs());
     if settings.workers > 0 {

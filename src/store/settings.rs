@@ -76,7 +76,9 @@ impl DatabaseSettings {
 
     /// For waiting until a row is free.
     pub(super) fn waiting(&self) -> Result<Connections, StoreError> {
-        self.pool(self.held_connections, "off", LOCK_TURN)
+        // So that the wait ends before the statement does.
+        let turn = LOCK_TURN.min(self.timeout / 2);
+        self.pool(self.held_connections, "off", turn)
     }
 
     fn pool(

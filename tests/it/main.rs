@@ -18,6 +18,7 @@ mod faults;
 mod feed_after_purge;
 mod gateway;
 mod grants;
+mod held_rooms;
 mod injection;
 mod isolation;
 mod leases;

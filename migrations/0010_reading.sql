@@ -28,22 +28,22 @@ create function leasehold.room_sessions(
 as $$
     with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
-           r.generation, r.version + coalesce(due.expired, 0), r.opened_at,
+           case when due.live = 0 then null else r.generation end,
+           r.version + coalesce(due.expired, 0), r.opened_at,
            m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at, m.heartbeat_ms,
            clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond',
            leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now),
            m.cursor, m.metadata
       from (select distinct unnest(p_room_ids) as room_id) q
      cross join clock
+      left join leasehold.rooms r on r.room_id = q.room_id
       -- Where a lease may have ended: the version that the room has when that is recorded.
       left join lateral (
            select count(*) filter (where leasehold.lease_expired(e.lease_end, clock.lease_now)) as expired,
                   count(*) filter (where not leasehold.lease_expired(e.lease_end, clock.lease_now)) as live
-             from leasehold.rooms d
-             join leasehold.members e on e.room_id = d.room_id
-            where d.room_id = q.room_id and leasehold.lease_expired(d.next_end, clock.lease_now)
+             from leasehold.members e
+            where e.room_id = r.room_id and leasehold.lease_expired(r.next_end, clock.lease_now)
            having count(*) > 0) due on true
-      left join leasehold.rooms r on r.room_id = q.room_id and (due.live > 0) is not false
       left join leasehold.members m
         on m.room_id = r.room_id and not leasehold.lease_expired(m.lease_end, clock.lease_now)
 $$;

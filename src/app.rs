@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::ServeArgs;
 use crate::http::auth::{Authentication, Gate};
-use crate::http::{self, Api, Pulse};
+use crate::http::{self, Api, Drain, Pulse};
 use crate::jobs::{Purge, Sweep, every};
 use crate::presence::Presence;
 use crate::store::{DatabaseSettings, Hints, Migrations, Store};
@@ -31,6 +31,7 @@ pub struct Application {
     lanes: JoinSet<()>,
     jobs: JoinSet<()>,
     watchers: TaskTracker,
+    drain: Drain,
     stop: CancellationToken,
 }
 
@@ -87,6 +88,7 @@ impl Application {
         );
         let watchers = live.watchers();
         let pulse_key = format!("{:032x}", rand::random::<u128>());
+        let drain = Drain::new(args.edge.drain);
         let api = Api {
             presence,
             pulse_key: pulse_key.clone(),
@@ -99,6 +101,8 @@ impl Application {
             keep_alive: args.live.keep_alive,
             poll: args.live.poll,
             sweep_interval: args.leases.sweep_interval(),
+            drain: drain.clone(),
+            timeout: args.connections.timeout,
             stop: stop.clone(),
         };
         let gate = Gate::new(authentication, args.edge.rate());
@@ -113,6 +117,7 @@ impl Application {
             lanes,
             jobs,
             watchers,
+            drain,
             stop,
         })
     }
@@ -122,7 +127,7 @@ impl Application {
         self.address
     }
 
-    /// Serves until `stopping` is done, then drains: no new requests, answers for
+    /// Serves until `stopping` is done and the drain is over, then stops: no new requests, answers for
     /// those under way, the end of every stream, the jobs' transactions, the last batches, the connections.
     ///
     /// # Errors
@@ -130,9 +135,14 @@ impl Application {
     pub async fn run_until(mut self, stopping: impl Future<Output = ()>) -> anyhow::Result<()> {
         let handle = self.server.handle();
         let mut server = tokio::spawn(self.server);
+        let drain = self.drain.clone();
+        let drained = async move {
+            stopping.await;
+            drain.run().await;
+        };
         let ended = tokio::select! {
             ended = &mut server => Some(ended),
-            () = stopping => None,
+            () = drained => None,
         };
         self.stop.cancel();
         match ended {

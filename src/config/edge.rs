@@ -25,6 +25,11 @@ pub struct EdgeArgs {
           value_parser = whole::<u32>("LEASEHOLD_RATE_BURST", 1..=1_000_000))]
     pub rate_burst: Option<u32>,
 
+    /// How long to go on serving after SIGTERM, unready and ending streams one by one; 0 stops at once
+    #[arg(long, env = "LEASEHOLD_DRAIN", default_value = "0s",
+          value_parser = millis("LEASEHOLD_DRAIN", 0..=600_000))]
+    pub drain: Duration,
+
     /// How long a connection without a request is kept open; longer than the pauses between heartbeats
     #[arg(long, env = "LEASEHOLD_IDLE_TIMEOUT", default_value = "75s",
           value_parser = millis("LEASEHOLD_IDLE_TIMEOUT", 1_000..=3_600_000))]

@@ -24,6 +24,8 @@ pub enum Event {
         /// `None` where the history no longer says.
         reason: Option<EndReason>,
     },
+    /// The picture is not kept up, as the database does not answer; a snapshot follows when it does.
+    Stale,
     /// This lifetime of the room is over; what follows belongs to a later one.
     RoomClosed {
         /// Its number.

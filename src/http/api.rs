@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::Drain;
 use crate::presence::Presence;
 use crate::stream::Live;
 use crate::telemetry::Metrics;
@@ -34,6 +35,10 @@ pub struct Api {
     pub poll: Duration,
     /// How often the sweep runs; `None` where others run it.
     pub sweep_interval: Option<Duration>,
+    /// Whether this instance is about to stop.
+    pub drain: Drain,
+    /// The longest that a stream waits for its first snapshot.
+    pub timeout: Duration,
     /// Done when the service stops: what would go on for ever ends.
     pub stop: CancellationToken,
 }

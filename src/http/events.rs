@@ -2,22 +2,24 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use actix_web::http::Method;
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::Stream;
-use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use super::path::RoomPath;
 use super::{Access, Api, ApiError};
-use crate::stream::Subscription;
+use crate::stream::{Batch, Subscription};
 
 /// Hear of a room's changes
 ///
-/// Server-sent events: a `snapshot`, then `joined`, `updated`, `left` and `room_closed`; docs/live.md says what they carry.
+/// Server-sent events: a `snapshot`, then `joined`, `updated`, `left`, `room_closed` and `stale`; docs/live.md says what they carry.
 #[utoipa::path(
     get,
     path = "/rooms/{roomId}/events",
@@ -41,24 +43,56 @@ pub(crate) async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let subscription = api.live.subscribe(&room_id)?;
+    let mut subscription = api.live.subscribe(&room_id)?;
+    let snapshot = first(&mut subscription, api.timeout).await?;
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keep_alive.reset();
+    // Those who lose their connection together should not all come back together.
+    let retry_ms = rand::random_range(1_000..3_000);
+    let greeting = [format!("retry: {retry_ms}\n\n").into(), snapshot.sse()].concat();
+    let (credential, drain) = (access.expires_in(), api.drain.clone());
     Ok(response.streaming(EventStream {
         subscription,
         keep_alive,
-        greeted: false,
-        credential_ends: access.expires_in().map(|left| Box::pin(sleep(left))),
+        greeting: Some(greeting.into()),
+        end: Box::pin(async move {
+            tokio::select! {
+                () = until(credential) => {}
+                () = drain.turn() => {}
+            }
+        }),
     }))
+}
+
+/// The first snapshot of a subscription, without which there is no stream.
+pub(crate) async fn first(
+    subscription: &mut Subscription,
+    wait: Duration,
+) -> Result<Arc<Batch>, ApiError> {
+    match timeout(wait, subscription.next()).await {
+        Ok(Some(snapshot)) => Ok(snapshot),
+        Ok(None) => Err(ApiError::unavailable("the service is shutting down")),
+        Err(_) => Err(ApiError::unavailable(
+            "the room could not be read in time; try again",
+        )),
+    }
+}
+
+async fn until(left: Option<Duration>) {
+    match left {
+        Some(left) => sleep(left).await,
+        None => std::future::pending().await,
+    }
 }
 
 struct EventStream {
     subscription: Subscription,
     keep_alive: Interval,
-    greeted: bool,
-    /// The stream ends with the credential that opened it.
-    credential_ends: Option<Pin<Box<Sleep>>>,
+    /// How soon to come back, and the first snapshot.
+    greeting: Option<Bytes>,
+    /// Of the credential that opened the stream, or of the instance.
+    end: Pin<Box<dyn Future<Output = ()>>>,
 }
 
 impl Stream for EventStream {
@@ -66,15 +100,10 @@ impl Stream for EventStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        if !this.greeted {
-            this.greeted = true;
-            // Those who lose their connection together should not all come back together.
-            let retry_ms = rand::random_range(1_000..3_000);
-            return Poll::Ready(Some(Ok(format!("retry: {retry_ms}\n\n").into())));
+        if let Some(greeting) = this.greeting.take() {
+            return Poll::Ready(Some(Ok(greeting)));
         }
-        if let Some(end) = &mut this.credential_ends
-            && end.as_mut().poll(context).is_ready()
-        {
+        if this.end.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
         }
         match this.subscription.poll_next(context) {

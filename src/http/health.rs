@@ -45,6 +45,9 @@ pub(crate) async fn healthz() -> HttpResponse {
     )
 )]
 pub(crate) async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
+    if api.drain.has_begun() {
+        return Err(ApiError::unavailable("this instance is about to stop"));
+    }
     let (migrations, readiness) = api.presence.readiness().await?;
     migrations
         .require_fit()

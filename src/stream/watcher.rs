@@ -27,6 +27,8 @@ struct Watcher {
     newcomers: Vec<Subscriber>,
     /// What the subscribers know, and its fingerprint.
     picture: Option<(Arc<Participants>, String)>,
+    /// They have been told that it is not kept up.
+    is_stale: bool,
 }
 
 /// Runs as long as the room has subscribers.
@@ -37,8 +39,10 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
         subscribers: Vec::new(),
         newcomers: Vec::new(),
         picture: None,
+        is_stale: false,
     };
     let mut last_look: Option<Instant> = None;
+    let mut last_success = Instant::now();
     let mut next_look = Instant::now();
     while watcher.look_is_due(next_look).await {
         watcher.keep_pace(last_look).await;
@@ -47,8 +51,15 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
         let started = Instant::now();
         last_look = Some(started);
         next_look = match watcher.look().await {
-            Ok(turn) => turn.min(started + watcher.watched.settings.poll),
+            Ok(turn) => {
+                last_success = started;
+                turn.min(started + watcher.watched.settings.poll)
+            }
             Err(error) => {
+                // A read that was refused once is tried again before anybody hears of it.
+                if last_success.elapsed() > watcher.watched.settings.poll {
+                    watcher.tell_stale();
+                }
                 tracing::debug!(room = %watcher.room.id, %error, "a watched room could not be read");
                 Instant::now() + RETRY
             }
@@ -165,9 +176,27 @@ impl Watcher {
         Ok(events)
     }
 
+    /// Tells everybody, once, that what they know is not kept up.
+    fn tell_stale(&mut self) {
+        let Some((picture, id)) = &self.picture else {
+            return;
+        };
+        if std::mem::replace(&mut self.is_stale, true) {
+            return;
+        }
+        let stale = Batch::new(&self.room.id, picture, vec![Event::Stale], id);
+        for subscriber in self.subscribers.iter_mut().filter(|s| !s.is_behind) {
+            if let Err(TrySendError::Full(_)) = subscriber.batches.try_send(Arc::clone(&stale)) {
+                subscriber.is_behind = true;
+                self.watched.metrics.subscriber_fell_behind();
+            }
+        }
+    }
+
     fn tell(&mut self, picture: &Arc<Participants>, events: Vec<Event>, id: &str) {
         let room_id = &self.room.id;
         let news = (!events.is_empty()).then(|| Batch::new(room_id, picture, events, id));
+        let was_stale = std::mem::take(&mut self.is_stale);
         let mut snapshot: Option<Arc<Batch>> = None;
         let mut snapshot = || {
             let fresh = || Batch::new(room_id, picture, vec![Event::Snapshot], id);
@@ -176,6 +205,7 @@ impl Watcher {
         for subscriber in &mut self.subscribers {
             let batch = match (&news, subscriber.is_behind) {
                 (_, true) if subscriber.has_caught_up() => snapshot(),
+                (_, false) if was_stale => snapshot(),
                 (Some(news), false) => Arc::clone(news),
                 _ => continue,
             };

@@ -21,6 +21,8 @@ pub enum EventBody<'a> {
     Left(LeftBody<'a>),
     /// `room_closed`
     RoomClosed(RoomClosedBody<'a>),
+    /// `stale`
+    Stale(StaleBody<'a>),
 }
 
 /// `joined` and `updated`: a member as they are now.
@@ -63,10 +65,20 @@ pub struct RoomClosedBody<'a> {
     reason: Option<&'static str>,
 }
 
+/// `stale`: the picture is not kept up, as the database does not answer; a `snapshot` follows when it does.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StaleEvent)]
+pub struct StaleBody<'a> {
+    room_id: &'a str,
+    /// Of the picture that was told last.
+    as_of_ms: i64,
+}
+
 /// An event on a socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMessage<'a> {
-    /// `snapshot`, `joined`, `updated`, `left` or `room_closed`.
+    /// `snapshot`, `joined`, `updated`, `left`, `room_closed` or `stale`.
     r#type: &'static str,
     /// Stands for the whole picture after the batch that the event belongs to.
     id: &'a str,
@@ -81,6 +93,7 @@ fn name(event: &Event) -> &'static str {
         Event::Updated(_) => "updated",
         Event::Left { .. } => "left",
         Event::RoomClosed { .. } => "room_closed",
+        Event::Stale => "stale",
     }
 }
 
@@ -109,6 +122,10 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
             user_id: user_id.as_str(),
             epoch: *epoch,
             reason: reason.map(EndReason::as_str),
+        }),
+        Event::Stale => EventBody::Stale(StaleBody {
+            room_id: room_id.as_str(),
+            as_of_ms,
         }),
         Event::RoomClosed {
             generation,

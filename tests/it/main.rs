@@ -40,6 +40,7 @@ mod sequences;
 mod shutdown;
 mod socket;
 mod socket_access;
+mod stalled_reads;
 mod structure;
 mod sweep;
 mod tokens;

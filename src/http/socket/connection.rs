@@ -1,7 +1,8 @@
 //! An open socket: events out, requests in, and pings whose pongs renew the session that was joined on it.
 
 use std::future::pending;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::ResponseError;
@@ -15,7 +16,7 @@ use super::request::{Turn, answer};
 use crate::domain::{Heartbeat, RoomId, SessionKey};
 use crate::http::members::renew;
 use crate::http::{Access, Api, ApiError};
-use crate::stream::Subscription;
+use crate::stream::{Batch, Subscription};
 use crate::wire::socket::{self, Stale};
 
 /// How long a client may not take what it is sent before it is cut off.
@@ -78,13 +79,17 @@ impl Connection {
 
     pub(super) async fn run(
         mut self,
+        snapshot: Arc<Batch>,
         mut subscription: Subscription,
         mut inward: actix_ws::AggregatedMessageStream,
     ) {
         let mut answering: Option<Answering> = None;
         let mut renewing: Option<Renewing> = None;
         let mut close = None;
-        loop {
+        let drain = self.api.drain.clone();
+        let mut draining = pin!(drain.turn());
+        let mut is_open = self.send(snapshot.messages()).await.is_ok();
+        while is_open {
             let step = tokio::select! {
                 batch = subscription.next() => match batch {
                     Some(batch) => {
@@ -123,6 +128,10 @@ impl Connection {
                     }
                     Some(Err(_)) | None => break,
                 },
+                () = &mut draining => {
+                    close = Some(CloseReason::from(CloseCode::Restart));
+                    break;
+                }
                 () = until(self.credential_ends) => {
                     close = Some(CloseReason::from(CloseCode::Policy));
                     break;
@@ -132,9 +141,7 @@ impl Connection {
                     self.out.ping(b"").await
                 }
             };
-            if step.is_err() {
-                break;
-            }
+            is_open = step.is_ok();
         }
         drop(subscription);
         // A join that is under way is of somebody who is gone already.

@@ -5,6 +5,7 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::connection::Connection;
+use crate::http::events::first;
 use crate::http::path::RoomPath;
 use crate::http::{Access, Api, ApiError};
 
@@ -31,7 +32,8 @@ pub(crate) async fn socket(
             "this address is a WebSocket; for server-sent events ask for /events",
         ));
     }
-    let subscription = api.live.subscribe(&room_id)?;
+    let mut subscription = api.live.subscribe(&room_id)?;
+    let snapshot = first(&mut subscription, api.timeout).await?;
     let (response, out, inward) = actix_ws::handle(&request, payload)
         .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;
     let inward = inward
@@ -39,6 +41,6 @@ pub(crate) async fn socket(
         .aggregate_continuations()
         .max_continuation_size(api.max_message_bytes);
     let connection = Connection::new(api, access, room_id, out);
-    actix_web::rt::spawn(connection.run(subscription, inward));
+    actix_web::rt::spawn(connection.run(snapshot, subscription, inward));
     Ok(response)
 }

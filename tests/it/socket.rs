@@ -55,12 +55,11 @@ async fn a_member_joins_moves_and_leaves_on_a_socket_and_hears_of_it() {
     socket
         .send(json!({ "type": "cursor", "requestId": "two", "userId": "alice", "epoch": 1, "cursor": { "line": 2 } }))
         .await;
-    let answer = socket.until("answer").await;
+    let [answer, updated] = socket.each_of(["answer", "updated"]).await;
     assert_eq!(
         answer,
         json!({ "type": "answer", "requestId": "two", "status": 204 })
     );
-    let updated = socket.until("updated").await;
     assert_eq!(updated["participant"]["cursor"], json!({ "line": 2 }));
 
     socket
@@ -70,8 +69,8 @@ async fn a_member_joins_moves_and_leaves_on_a_socket_and_hears_of_it() {
     socket
         .send(json!({ "type": "leave", "requestId": 4, "userId": "alice", "epoch": 1 }))
         .await;
-    assert_eq!(socket.until("answer").await["status"], 204);
-    let left = socket.until("left").await;
+    let [answer, left] = socket.each_of(["answer", "left"]).await;
+    assert_eq!(answer["status"], 204);
     assert_eq!(
         (&left["userId"], &left["reason"]),
         (&json!("alice"), &json!("left"))

@@ -166,6 +166,7 @@ impl Picture {
                 let epoch = gone.expect("left after joined")["epoch"].as_i64();
                 assert!(epoch <= data["epoch"].as_i64(), "{data}");
             }
+            "stale" => {}
             "room_closed" => assert!(self.0.is_empty(), "closed with {self:?}"),
             other => assert_eq!(other, "an event"),
         }

@@ -13,7 +13,8 @@ pub struct Gate(PgConnection);
 impl Gate {
     /// From now on what the function answers has to pass.
     pub async fn behind(database: &Database, function: &str) -> Self {
-        // In plpgsql a stable function sees what its statement's snapshot has, however long it waits.
+        // In plpgsql a stable function sees what its statement's snapshot has, however long it
+        // waits; and it is to wait, where the service would give up and read again.
         database
             .execute(format!(
                 "do $do$
@@ -29,7 +30,7 @@ impl Gate {
                      execute 'alter function leasehold.{function} rename to {function}_behind_the_gate';
                      execute format(
                          'create function leasehold.{function}(%s) returns %s language plpgsql stable
-                          as $f$
+                          set lock_timeout = 0 as $f$
                           begin
                               return query select * from leasehold.{function}_behind_the_gate(%s);
                               perform pg_advisory_lock_shared({LOCK}), pg_advisory_unlock_shared({LOCK});

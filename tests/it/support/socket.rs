@@ -59,6 +59,19 @@ impl Socket {
         }
     }
 
+    /// Reads until there was a message of each of these types, in whichever order they come.
+    pub async fn each_of<const N: usize>(&mut self, kinds: [&str; N]) -> [Value; N] {
+        let deadline = Instant::now() + PATIENCE;
+        let mut found = [const { Value::Null }; N];
+        while found.contains(&Value::Null) {
+            let message = self.next_by(deadline).await.expect("the socket stays open");
+            if let Some(n) = kinds.iter().position(|kind| message["type"] == *kind) {
+                found[n] = message;
+            }
+        }
+        found
+    }
+
     /// Reads until the server closes the socket; the code with which it does.
     pub async fn closed(&mut self) -> u16 {
         let deadline = Instant::now() + PATIENCE;

@@ -21,13 +21,14 @@ const CENSUS_TIMEOUT: Duration = Duration::from_secs(1);
 )]
 pub(crate) async fn metrics(api: Data<Api>) -> HttpResponse {
     match tokio::time::timeout(CENSUS_TIMEOUT, api.presence.census()).await {
-        Ok(Ok(census)) => api.metrics.census(census),
+        Ok(Ok(census)) => api.metrics.presence.census(census),
         Ok(Err(error)) => tracing::warn!(%error, "metrics show the figures of an earlier count"),
         Err(_) => {
             tracing::warn!("the count took too long; metrics show the figures of an earlier one")
         }
     }
-    api.metrics.members_expired(api.presence.expired_sessions());
+    api.presence.measure(&api.metrics);
+    api.metrics.tidy();
     HttpResponse::Ok()
         .content_type("text/plain; version=0.0.4; charset=utf-8")
         .body(api.metrics.render())

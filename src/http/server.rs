@@ -47,7 +47,7 @@ pub fn server(
             .app_data(query_config())
             .wrap(Condition::new(!origins.is_empty(), cors::cors(&origins)))
             .wrap(from_fn(access_log::log))
-            .configure(routes::routes)
+            .configure(|config| routes::routes(config, &api))
     })
     .disable_signals()
     .keep_alive(settings.idle_timeout)

@@ -95,11 +95,6 @@ impl Presence {
             .await
     }
 
-    /// Says how many sessions this instance has recorded as expired, in whatever call.
-    pub fn expired_sessions(&self) -> u64 {
-        self.store.expired_sessions()
-    }
-
     /// Says when the sweep last finished, and how the schema compares with this program's.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod alone;
 mod gathered;
 mod history;
+mod measured;
 mod membership;
 mod pulse;
 mod service;

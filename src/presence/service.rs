@@ -13,6 +13,7 @@ use super::pulse::{Pulse, PulseSettings};
 use crate::coalesce::{self, Coalescer, Holds, Operation};
 use crate::domain::JoinLimits;
 use crate::store::Store;
+use crate::telemetry::Metrics;
 use crate::wake::Wakes;
 
 /// How requests are gathered, and what joins are measured by.
@@ -59,6 +60,7 @@ impl Presence {
         store: &Store,
         settings: PresenceSettings,
         wakes: &Wakes,
+        metrics: &Metrics,
         tasks: &mut JoinSet<()>,
     ) -> Self {
         let coalescing = settings.coalescing;
@@ -70,40 +72,52 @@ impl Presence {
                 Joins(store.clone(), wakes.clone(), limits),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             listed_joins: queue(
                 ListedJoins(store.clone(), wakes.clone(), limits),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             heartbeats: queue(
                 Heartbeats(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             resizes: queue(
                 Resizes(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             leaves: queue(
                 Leaves(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             disconnects: queue(
                 Disconnects(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
-            lists: queue(Lists(store.clone()), coalescing, &holds, tasks),
-            departures: queue(DeparturesOf(store.clone()), coalescing, &holds, tasks),
+            lists: queue(Lists(store.clone()), coalescing, &holds, metrics, tasks),
+            departures: queue(
+                DeparturesOf(store.clone()),
+                coalescing,
+                &holds,
+                metrics,
+                tasks,
+            ),
             timeout: coalescing.timeout,
             runtime: Handle::current(),
             pulse: Arc::new(Pulse::new(settings.pulse)),
@@ -118,7 +132,8 @@ fn queue<O: Operation>(
     operation: O,
     settings: coalesce::Settings,
     holds: &Holds<Store>,
+    metrics: &Metrics,
     tasks: &mut JoinSet<()>,
 ) -> Queue<O> {
-    Coalescer::start(operation, settings, holds, tasks)
+    Coalescer::start(operation, settings, holds, metrics.queue(O::NAME), tasks)
 }

@@ -5,6 +5,8 @@ mod changes;
 mod departures;
 mod disconnect;
 mod error;
+mod failures;
+mod figures;
 mod handle;
 mod health;
 mod heartbeat;

@@ -69,7 +69,7 @@ impl Seat {
     pub(super) fn take(room: Arc<Room>, watched: Arc<Watched>) -> Self {
         room.seats.fetch_add(1, Ordering::Relaxed);
         watched.seats.fetch_add(1, Ordering::Relaxed);
-        watched.metrics.subscriber_came();
+        watched.metrics.streams.subscriber_came();
         Self { room, watched }
     }
 }
@@ -78,7 +78,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         self.room.seats.fetch_sub(1, Ordering::Relaxed);
         self.watched.seats.fetch_sub(1, Ordering::Relaxed);
-        self.watched.metrics.subscriber_gone();
+        self.watched.metrics.streams.subscriber_gone();
         // The watcher of a room without subscribers ends.
         self.room.bell.nudge();
     }
@@ -93,7 +93,7 @@ impl Watched {
         }
         rooms.remove(&room.id);
         self.wakes.unwatch(&room.id);
-        self.metrics.watched_rooms(rooms.len());
+        self.metrics.streams.watched_rooms(rooms.len());
         true
     }
 }

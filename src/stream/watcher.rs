@@ -188,7 +188,7 @@ impl Watcher {
         for subscriber in self.subscribers.iter_mut().filter(|s| !s.is_behind) {
             if let Err(TrySendError::Full(_)) = subscriber.batches.try_send(Arc::clone(&stale)) {
                 subscriber.is_behind = true;
-                self.watched.metrics.subscriber_fell_behind();
+                self.watched.metrics.streams.subscriber_fell_behind();
             }
         }
     }
@@ -213,7 +213,7 @@ impl Watcher {
             // One that is gone is taken out before the next read.
             if let Err(TrySendError::Full(_)) = subscriber.batches.try_send(batch) {
                 subscriber.is_behind = true;
-                self.watched.metrics.subscriber_fell_behind();
+                self.watched.metrics.streams.subscriber_fell_behind();
             }
         }
         for newcomer in self.newcomers.drain(..) {

@@ -3,8 +3,7 @@
 use super::Presence;
 use crate::coalesce::NoAnswer;
 use crate::domain::{
-    Census, ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness, RoomId,
-    UserId,
+    ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness, RoomId, UserId,
 };
 use crate::store::Migrations;
 
@@ -83,15 +82,6 @@ impl Presence {
     /// [`NoAnswer`]
     pub async fn latest_change(&self) -> Result<Position, NoAnswer> {
         self.alone(None, |store| async move { store.latest_change().await })
-            .await
-    }
-
-    /// Counts what lives; scans the members.
-    ///
-    /// # Errors
-    /// [`NoAnswer`]
-    pub async fn census(&self) -> Result<Census, NoAnswer> {
-        self.alone(None, |store| async move { store.census().await })
             .await
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use super::figures::Figures;
 use super::gathered::{
     DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, Resizes,
 };
@@ -41,6 +42,7 @@ pub struct Presence {
     pub(super) wakes: Wakes,
     pub(super) holds: Holds<Store>,
     pub(super) pulse: Arc<Pulse>,
+    pub(super) figures: Arc<Figures>,
     /// Where calls of their own run: a thread that serves HTTP ends before the store does.
     pub(super) runtime: Handle,
     pub(super) timeout: Duration,
@@ -121,6 +123,7 @@ impl Presence {
             timeout: coalescing.timeout,
             runtime: Handle::current(),
             pulse: Arc::new(Pulse::new(settings.pulse)),
+            figures: Arc::default(),
             holds,
             store,
             wakes,

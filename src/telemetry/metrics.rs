@@ -4,13 +4,17 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::queues::{BATCH_SIZE, QueueMetrics};
 use super::registry::Registry;
-use super::{ConnectionMetrics, HeldMetrics, PresenceMetrics, RequestMetrics, StreamMetrics};
+use super::{
+    BacklogMetrics, ConnectionMetrics, HeldMetrics, PresenceMetrics, RequestMetrics, StreamMetrics,
+};
 
 /// Every metric of one instance; cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
     /// Who is there, by the tables and by what requests met.
     pub presence: PresenceMetrics,
+    /// How far behind the history and the feed are.
+    pub backlog: BacklogMetrics,
     /// What was asked over HTTP, and what was refused over whatever.
     pub requests: RequestMetrics,
     /// Requests that wait for rows which others hold.
@@ -38,6 +42,7 @@ impl Metrics {
         let registry = Registry::new(BATCH_SIZE)?;
         Ok(Self {
             presence: PresenceMetrics::new(&registry),
+            backlog: BacklogMetrics::new(&registry),
             requests: RequestMetrics::new(&registry),
             held: HeldMetrics::new(&registry),
             connections: ConnectionMetrics::new(&registry),

@@ -1,5 +1,6 @@
 //! Logs and metrics: set up once, named in one place, a file a subject.
 
+mod backlog;
 mod connections;
 mod logs;
 mod metrics;
@@ -9,6 +10,7 @@ mod registry;
 mod requests;
 mod streams;
 
+pub use backlog::BacklogMetrics;
 pub use connections::{ConnectionMetrics, DatabaseErrorKind, Pool, PoolFigures};
 pub use logs::{LogFormat, start_logs};
 pub use metrics::Metrics;

@@ -1,6 +1,7 @@
 //! What those who watch the service can see of it.
 
 mod database;
+mod figures;
 mod requests;
 
 use std::collections::BTreeMap;

@@ -213,11 +213,12 @@ comment on table leasehold.schema_compatibility is
 create table leasehold.sweeps (
     only_row boolean not null default true,
     last_swept_at timestamp with time zone,
+    unfinished_at timestamp with time zone,
     constraint sweeps_pkey PRIMARY KEY (only_row),
     constraint sweeps_one_row CHECK (only_row)
 );
 comment on table leasehold.sweeps is
-    'One row: when a sweep last found nothing more to do. Its age is how late the history may be.';
+    'One row: when a sweep last found nothing more to do, whose age is how late the history may be; and when a batch last left something to do, null after one that did not.';
 
 create view leasehold.live_members as
  SELECT r.room_id,
@@ -1823,12 +1824,34 @@ begin
 
     finished := v_seen < p_max_members;
     if finished then
-        update leasehold.sweeps set last_swept_at = v_now;
+        update leasehold.sweeps set last_swept_at = v_now, unfinished_at = null;
+    else
+        update leasehold.sweeps set unfinished_at = v_now;
     end if;
 end
 $function$;
 comment on function leasehold.sweep(p_max_members integer, p_now timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean) is
     'One batch of the expiry job: finds up to p_max_members expired sessions and prunes their rooms. Call it again until finished; ran is false where another sweep is under way. Locks the rooms and sessions that it prunes; waits for nobody.';
+
+CREATE OR REPLACE FUNCTION leasehold.sweep_works()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Whoever holds a sweep's lock and waits for its client does nothing. What others do is hidden
+    -- from some roles: then it is taken for work.
+    select exists (
+        select from pg_locks l
+          join pg_stat_activity a on a.pid = l.pid
+         where l.locktype = 'advisory' and l.granted and l.objsubid = 2
+           and l.database = (select oid from pg_database where datname = current_database())
+           and l.classid = (hashtext('leasehold')::bigint & 4294967295)::oid
+           and l.objid = (hashtext('sweep')::bigint & 4294967295)::oid
+           and a.state is distinct from 'idle in transaction'
+           and a.state is distinct from 'idle in transaction (aborted)')
+$function$;
+comment on function leasehold.sweep_works() is
+    'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
 
 CREATE OR REPLACE FUNCTION leasehold.user_rooms(p_user_id text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone, as_of timestamp with time zone)

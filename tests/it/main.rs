@@ -41,6 +41,7 @@ mod sequences;
 mod shutdown;
 mod socket;
 mod socket_access;
+mod socket_log;
 mod stalled_reads;
 mod structure;
 mod sweep;

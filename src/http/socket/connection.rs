@@ -12,8 +12,10 @@ use bytestring::ByteString;
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::log::Log;
 use super::request::{Turn, answer};
 use crate::domain::{Heartbeat, RoomId, SessionKey};
+use crate::http::access_log::Subject;
 use crate::http::members::renew;
 use crate::http::{Access, Api, ApiError};
 use crate::stream::{Batch, Subscription};
@@ -32,6 +34,7 @@ pub(super) struct Connection {
     credential_ends: Option<Instant>,
     room_id: RoomId,
     out: actix_ws::Session,
+    log: Log,
     /// The session that was joined on this socket.
     session: Option<SessionKey>,
     next_ping: Instant,
@@ -64,6 +67,7 @@ impl Connection {
         access: Access,
         room_id: RoomId,
         out: actix_ws::Session,
+        log: Log,
     ) -> Self {
         Self {
             next_ping: Instant::now() + api.keep_alive,
@@ -73,6 +77,7 @@ impl Connection {
             api,
             room_id,
             out,
+            log,
             session: None,
         }
     }
@@ -108,7 +113,7 @@ impl Connection {
                 // One request at a time, in their order: the next is not read before.
                 message = inward.next(), if answering.is_none() => match message {
                     Some(Ok(AggregatedMessage::Text(text))) => {
-                        answering = Some(Box::pin(answer(self.api.clone(), self.access.clone(), self.room_id.clone(), text)));
+                        answering = Some(Box::pin(answer(self.api.clone(), self.access.clone(), self.room_id.clone(), text, self.log.begin("unknown"))));
                         Ok(())
                     }
                     Some(Ok(AggregatedMessage::Binary(_))) => {
@@ -177,8 +182,11 @@ impl Connection {
     /// The client's software answered a ping, also where its page is hidden: a sign of life.
     fn renewal(&self, session: SessionKey) -> Renewing {
         let api = self.api.clone();
+        let mut entry = self.log.begin("pong");
+        entry.is_about(|| Subject::of(&session));
         Box::pin(async move {
             let outcome = renew(&api, Heartbeat::bare(session.clone())).await;
+            entry.end_with(&outcome);
             (session, outcome)
         })
     }
@@ -205,8 +213,13 @@ impl Connection {
         let Some(session) = self.session.take() else {
             return;
         };
-        if let Err(error) = self.api.presence.disconnect(session).await {
-            tracing::debug!(%error, "a lost socket was not reported; others see it by the missing heartbeats");
-        }
+        let mut entry = self.log.begin("disconnect");
+        entry.is_about(|| Subject::of(&session));
+        // Where it was not reported others see it by the missing heartbeats.
+        let outcome = match self.api.presence.disconnect(session).await {
+            Ok(outcome) => outcome.map_err(ApiError::from),
+            Err(error) => Err(error.into()),
+        };
+        entry.end_with(&outcome);
     }
 }

@@ -5,6 +5,7 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::connection::Connection;
+use super::log::Log;
 use crate::http::events::first;
 use crate::http::path::RoomPath;
 use crate::http::{Access, Api, ApiError};
@@ -40,7 +41,7 @@ pub(crate) async fn socket(
         .max_frame_size(api.max_message_bytes)
         .aggregate_continuations()
         .max_continuation_size(api.max_message_bytes);
-    let connection = Connection::new(api, access, room_id, out);
+    let connection = Connection::new(api, access, room_id, out, Log::new(&request));
     actix_web::rt::spawn(connection.run(snapshot, subscription, inward));
     Ok(response)
 }

@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod alerts;
 mod bad_input;
 mod batches;
 mod changes;

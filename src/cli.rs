@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use futures_util::Stream;
+use futures_util::stream::poll_fn;
 use private_postgres::{Cluster, ClusterOptions, default_data_dir};
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
@@ -129,13 +131,13 @@ async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow:
     start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
     let application = Application::build(args, database.database_url).await?;
     tracing::info!(address = %application.address(), "listening");
-    application.run_until(stop_signal()?).await?;
+    application.run_until(stop_signals()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
-    let stopping = stop_signal()?;
+    let stopping = stop_signals()?;
     let cluster = spawn_blocking(|| Cluster::start(ClusterOptions::durable(data_dir))).await??;
     let database = DatabaseArgs {
         database_url: cluster.url("postgres").into(),
@@ -174,16 +176,17 @@ fn welcome(address: SocketAddr, cluster: &Cluster) -> String {
     )
 }
 
-/// Done at the first SIGINT or SIGTERM.
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+/// An item for each SIGINT and SIGTERM.
+fn stop_signals() -> anyhow::Result<impl Stream<Item = ()> + Unpin> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+    Ok(poll_fn(move |context| {
+        let interrupted = interrupt.poll_recv(context);
+        if interrupted.is_ready() {
+            return interrupted;
         }
-    })
+        terminate.poll_recv(context)
+    }))
 }
 
 async fn migrate(database: &DatabaseArgs, check: bool) -> anyhow::Result<ExitCode> {

@@ -154,8 +154,13 @@ fn title(migration: &sqlx::migrate::Migration) -> String {
 }
 
 async fn connect(settings: &DatabaseSettings) -> Result<PgConnection, StoreError> {
-    let options = settings.connect_options()?;
-    let connecting = PgConnection::connect_with(&options);
+    let connector = settings.connector(&[
+        ("synchronous_commit", "on"),
+        ("statement_timeout", "0"),
+        ("lock_timeout", "0"),
+        ("idle_in_transaction_session_timeout", "0"),
+    ])?;
+    let connecting = connector.connect();
     match tokio::time::timeout(settings.timeout, connecting).await {
         Ok(connection) => Ok(connection?),
         Err(_) => Err(StoreError::Unavailable(sqlx::Error::PoolTimedOut)),

@@ -2,6 +2,7 @@
 
 mod beat;
 mod changes;
+mod connector;
 mod departures;
 mod disconnect;
 mod error;

@@ -178,7 +178,7 @@ impl Application {
 
 /// Refuses a schema that this program cannot serve on.
 async fn require_schema(database: &DatabaseSettings) -> anyhow::Result<()> {
-    let migrations = Migrations::check(database).await?;
+    let migrations = Migrations::check_for_serving(database).await?;
     migrations.require_fit()?;
     if !migrations.unknown.is_empty() {
         tracing::warn!(

@@ -21,8 +21,8 @@ use crate::app::Application;
 use crate::config::{AGES, DatabaseArgs, ServeArgs, duration};
 use crate::http::auth::mint;
 use crate::jobs::{Purge, Sweep};
-use crate::store::{Migrations, Store};
-use crate::telemetry::{Metrics, start_logs};
+use crate::store::{DatabaseSettings, Migrations, Store};
+use crate::telemetry::{LogFormat, Metrics, start_logs};
 
 /// Presence as a fact in Postgres: who is in the room, by lease and epoch.
 #[derive(Debug, Parser)]
@@ -56,6 +56,10 @@ enum Command {
         /// Change nothing; exit with 1 if anything is pending
         #[arg(long)]
         check: bool,
+        /// How long to wait for locks that others hold, like 30s or 10m
+        #[arg(long, env = "LEASEHOLD_LOCK_WAIT", default_value = "1m",
+              value_parser = duration("LEASEHOLD_LOCK_WAIT", AGES))]
+        lock_wait: Duration,
     },
     /// Run the expiry job once and print what it removed
     Sweep {
@@ -104,7 +108,11 @@ impl Cli {
         match self.command {
             Command::Dev { data_dir, serve } => dev(data_dir, &serve).await,
             Command::Serve { database, serve } => serve_until_signal(database, &serve).await,
-            Command::Migrate { database, check } => migrate(&database, check).await,
+            Command::Migrate {
+                database,
+                check,
+                lock_wait,
+            } => migrate(&database, check, lock_wait).await,
             Command::Sweep { database } => sweep(&database).await,
             Command::Purge {
                 database,
@@ -189,8 +197,17 @@ fn stop_signals() -> anyhow::Result<impl Stream<Item = ()> + Unpin> {
     }))
 }
 
-async fn migrate(database: &DatabaseArgs, check: bool) -> anyhow::Result<ExitCode> {
-    let settings = database.once();
+async fn migrate(
+    database: &DatabaseArgs,
+    check: bool,
+    lock_wait: Duration,
+) -> anyhow::Result<ExitCode> {
+    // Migrations may take their time.
+    start_logs(EnvFilter::new("warn,sqlx=error"), LogFormat::Human);
+    let settings = DatabaseSettings {
+        timeout: lock_wait,
+        ..database.once()
+    };
     if check {
         let migrations = Migrations::check(&settings).await?;
         for title in &migrations.pending {

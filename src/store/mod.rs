@@ -25,6 +25,7 @@ mod row;
 mod settings;
 mod sweep;
 mod verify;
+mod waited_for;
 
 pub use error::StoreError;
 pub use handle::Store;

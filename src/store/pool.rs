@@ -167,7 +167,7 @@ impl DerefMut for Held {
     }
 }
 
-async fn in_time<T>(
+pub(super) async fn in_time<T>(
     limit: Duration,
     what: &'static str,
     call: impl Future<Output = Result<T, Error>>,

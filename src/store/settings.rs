@@ -22,7 +22,7 @@ const LOCK_WAIT: Duration = Duration::from_millis(50);
 const LOCK_TURN: Duration = Duration::from_secs(1);
 
 /// Postgres ends a statement at the time-out and says so; after this much longer nobody does.
-const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// Where the database is and how it may be used.
 #[derive(Clone)]

@@ -45,6 +45,7 @@ mod shutdown;
 mod socket;
 mod socket_access;
 mod stalled_reads;
+mod start_behind_locks;
 mod structure;
 mod sweep;
 mod tokens;

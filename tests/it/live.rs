@@ -448,8 +448,6 @@ async fn more_subscribers_than_allowed_are_refused_until_one_goes() {
     );
 
     drop(first);
-    // The server learns of it when it next writes: another change makes it.
-    app.join("a", "alice").await;
     loop {
         let response = app.get("/rooms/a/events").await;
         if response.status() == 200 {

@@ -31,6 +31,7 @@ mod model;
 mod moderation;
 mod openapi;
 mod outages;
+mod peers;
 mod processes;
 mod purge;
 mod races;

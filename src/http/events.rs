@@ -45,7 +45,7 @@ pub(crate) async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let mut subscription = api.live.subscribe(&room_id)?;
+    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
     let snapshot = first(&mut subscription, api.timeout).await?;
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);

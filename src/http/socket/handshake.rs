@@ -33,7 +33,7 @@ pub(crate) async fn socket(
             "this address is a WebSocket; for server-sent events ask for /events",
         ));
     }
-    let mut subscription = api.live.subscribe(&room_id)?;
+    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
     let snapshot = first(&mut subscription, api.timeout).await?;
     let (response, out, inward) = actix_ws::handle(&request, payload)
         .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;

@@ -17,19 +17,25 @@ pub struct Reader(TcpStream);
 impl Reader {
     /// Has asked, and read nothing yet.
     pub async fn ask(url: &str, path: &str) -> Self {
-        Self::connect(url, path, "").await
+        Self::ask_from("127.0.0.1", url, path).await
+    }
+
+    /// The same from another address of this host.
+    pub async fn ask_from(address: &str, url: &str, path: &str) -> Self {
+        Self::connect(address, url, path, "").await
     }
 
     /// The same for a WebSocket.
     pub async fn upgrade(url: &str, path: &str) -> Self {
         let headers = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
                        sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-        Self::connect(url, path, headers).await
+        Self::connect("127.0.0.1", url, path, headers).await
     }
 
-    async fn connect(url: &str, path: &str, headers: &str) -> Self {
+    async fn connect(from: &str, url: &str, path: &str, headers: &str) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(RECEIVE_BUFFER).unwrap();
+        socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
         let address = url.trim_start_matches("http://").parse().unwrap();
         let mut stream = socket.connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: leasehold\r\n{headers}\r\n");

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::watched::{LiveSettings, Room, Seat, Subscriber, Watched, lock};
+use super::watched::{LiveSettings, Room, Seat, Standing, Subscriber, Watched, lock};
 use super::watcher;
 use super::{Batch, Client};
 use crate::domain::RoomId;
@@ -126,7 +126,7 @@ impl Live {
         let (sender, batches) = mpsc::channel(QUEUE);
         lock(&room.arriving).push(Subscriber {
             batches: sender,
-            is_behind: false,
+            standing: Standing::Current,
         });
         drop(rooms);
         room.bell.nudge();

@@ -451,6 +451,21 @@ $function$;
 comment on function leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer, p_settled_xact_id xid8) is
     'Up to p_limit items of the feed after a position: room_opened, joined, ended, room_closed. Ordered, without gaps and repetitions whatever commits meanwhile. From the start: (''0'', 0, 0). The last argument is for a reader that knows where the feed is settled.';
 
+CREATE OR REPLACE FUNCTION leasehold.changes_lag_seconds()
+ RETURNS double precision
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(
+        (select greatest(extract(epoch from clock_timestamp() - e.recorded_at), 0)
+           from leasehold.membership_events e
+          where e.xact_id >= (select leasehold.settled_xact_id())
+          order by e.xact_id, e.event_id
+          limit 1), 0)::double precision
+$function$;
+comment on function leasehold.changes_lag_seconds() is
+    'Internal. For how long the oldest committed change has waited for an older transaction to end before readers of the feed are shown it; 0 where none waits.';
+
 CREATE OR REPLACE FUNCTION leasehold.changes_page(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100)
  RETURNS TABLE(settled_xact_id xid8, position_expired boolean, more_is_coming boolean, xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, at timestamp with time zone)
  LANGUAGE sql
@@ -1309,6 +1324,42 @@ end
 $function$;
 comment on function leasehold.open_rooms(p_room_ids text[]) is
     'Internal. Locks these rooms in order of id, those that do not exist as well: they are there then, with version 0. Waits for whoever holds one. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.open_transactions()
+ RETURNS TABLE(holder text, oldest_seconds double precision, oldest_transactions bigint, unseen bigint)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Ids and snapshots of others are shown to every role, when they began only to theirs and to
+    -- pg_read_all_stats. What belongs to no database is a standby, which has no beginning.
+    with sessions as (
+        select a.xact_start as began_at, greatest(age(a.backend_xid), age(a.backend_xmin)) as transactions,
+               a.datid is null as is_standby
+          from pg_stat_activity a
+         where a.pid <> pg_backend_pid()
+           and num_nonnulls(a.backend_xid, a.backend_xmin) > 0
+           and (a.datid is null or a.datid = (select oid from pg_database where datname = current_database()))
+           -- A vacuum holds nothing back.
+           and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
+    ), held as (
+        select 'session' as holder, began_at, transactions from sessions where not is_standby
+        union all
+        select 'standby', clock_timestamp(), transactions from sessions where is_standby
+        union all
+        select 'prepared', prepared, age(transaction) from pg_prepared_xacts where database = current_database()
+        union all
+        select 'slot', clock_timestamp(), age(xmin) from pg_replication_slots where xmin is not null
+    )
+    select k.holder,
+           coalesce(max(greatest(extract(epoch from clock_timestamp() - held.began_at), 0)), 0)::double precision,
+           coalesce(max(held.transactions), 0)::bigint,
+           count(*) filter (where held.holder is not null and held.began_at is null)
+      from unnest(array['session', 'prepared', 'standby', 'slot']) as k (holder)
+      left join held on held.holder = k.holder
+     group by k.holder
+$function$;
+comment on function leasehold.open_transactions() is
+    'Internal. What keeps dead rows or holds back the feed of this database: for each kind of holder since when its oldest transaction is open, how many have begun since its oldest, and of how many this role may not see when they began. A row each for session, prepared, standby and slot.';
 
 CREATE OR REPLACE FUNCTION leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[])
  RETURNS text[]

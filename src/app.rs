@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::ServeArgs;
 use crate::http::auth::{Authentication, Gate};
 use crate::http::{self, Api, Drain, Pulse};
-use crate::jobs::{Purge, Sweep, every};
+use crate::jobs::{Purge, Sweep, Tidy, every};
 use crate::presence::Presence;
 use crate::store::{DatabaseSettings, Hints, Migrations, Store};
 use crate::stream::Live;
@@ -60,13 +60,14 @@ impl Application {
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();
         let wakes = Wakes::default();
-        let presence = Presence::start(&store, args.presence()?, &wakes, &mut lanes);
+        let presence = Presence::start(&store, args.presence()?, &wakes, &metrics, &mut lanes);
         // Before the first answer, which is then judged by a clock that runs.
         presence
             .beat()
             .await
             .context("the database does not take the first beat")?;
         let mut jobs = JoinSet::new();
+        let tidy = Tidy(metrics.clone());
         if let Some(interval) = args.leases.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
             jobs.spawn(every(interval, stop.clone(), sweep));
@@ -112,6 +113,7 @@ impl Application {
             http::server(args.server(SHUTDOWN), Data::new(api), Data::new(gate))?;
         let pulse = Pulse::new(address, pulse_key);
         jobs.spawn(every(Pulse::INTERVAL, stop.clone(), pulse));
+        jobs.spawn(every(Tidy::INTERVAL, stop.clone(), tidy));
         Ok(Self {
             server,
             address,

@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
+use super::word::words;
+
 /// What is in the tables.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Census {
@@ -17,6 +19,44 @@ pub struct Census {
     pub pulse_age_seconds: Option<f64>,
     /// How often the lease clock had to be stopped.
     pub outages: i64,
+}
+
+words! {
+    /// Who can keep a transaction, or a view of the past, for long.
+    Holder {
+        /// A connection.
+        Session => "session",
+        /// A transaction that was prepared for a commit in two phases.
+        Prepared => "prepared",
+        /// A standby that reads, with `hot_standby_feedback`.
+        Standby => "standby",
+        /// A replication slot, whether or not somebody uses it.
+        Slot => "slot",
+    }
+}
+
+/// What the oldest transaction of one kind of holder keeps: dead rows, and the end of the feed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OpenTransactions {
+    /// Whose.
+    pub holder: Holder,
+    /// Since the oldest began, of those whose beginning is known.
+    pub oldest_seconds: f64,
+    /// Transactions that began after the oldest.
+    pub oldest_transactions: i64,
+    /// Of how many this role may not see when they began.
+    pub unseen: i64,
+}
+
+/// How far behind the history and the feed are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Backlog {
+    /// For how long the oldest committed change has waited to be shown in the feed.
+    pub feed_lag_seconds: f64,
+    /// Since a sweep last found nothing more to do; `None` where none ever has.
+    pub sweep_age_seconds: Option<f64>,
+    /// What holds the feed back or keeps dead rows.
+    pub open: Vec<OpenTransactions>,
 }
 
 /// When the sweep last finished, by the database's clock.

@@ -1,6 +1,6 @@
-//! One log line a request, and an id by which it can be found.
+//! One log line a request, an id by which it can be found, and its metrics.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -12,6 +12,8 @@ use tracing::Level;
 use super::ApiError;
 use super::pulse::PULSE_PATH;
 use crate::domain::{RoomId, SessionKey, UserId};
+use crate::telemetry::RouteMetrics;
+use crate::wire::Code;
 
 /// Taken over from the caller where it is short and plain, made up otherwise, and sent back.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -54,8 +56,12 @@ pub(crate) async fn log(
     let mut response = next.call(request).await?;
     // A line a second would say nothing.
     let is_pulse = response.request().path() == PULSE_PATH;
-    if tracing::enabled!(Level::INFO) && !is_pulse {
-        write(&response, &id, started);
+    if !is_pulse {
+        let took = started.elapsed();
+        count(&response, took);
+        if tracing::enabled!(Level::INFO) {
+            write(&response, &id, took);
+        }
     }
     response.headers_mut().insert(REQUEST_ID, id);
     Ok(response)
@@ -73,14 +79,27 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
         })
 }
 
-fn write<B>(response: &ServiceResponse<B>, id: &HeaderValue, started: Instant) {
+/// The error that was answered, where it is one of the API.
+fn refusal<B>(response: &ServiceResponse<B>) -> Option<Code> {
+    let error = response.response().error()?.as_error::<ApiError>()?;
+    Some(error.code())
+}
+
+fn count<B>(response: &ServiceResponse<B>, took: Duration) {
+    let request = response.request();
+    // That of the address, or else of the whole app: for what nobody answers.
+    if let Some(route) = request.app_data::<RouteMetrics>() {
+        let status = response.status().as_u16();
+        route.answered(request.method().as_str(), status, refusal(response), took);
+    }
+}
+
+fn write<B>(response: &ServiceResponse<B>, id: &HeaderValue, took: Duration) {
     let request = response.request();
     let extensions = request.extensions();
     let subject = extensions.get::<Subject>();
     let outcome = match response.response().error() {
-        Some(error) => error
-            .as_error::<ApiError>()
-            .map_or("error", |error| error.code().as_str()),
+        Some(_) => refusal(response).map_or("error", Code::as_str),
         None => "ok",
     };
     tracing::info!(
@@ -93,7 +112,7 @@ fn write<B>(response: &ServiceResponse<B>, id: &HeaderValue, started: Instant) {
         epoch = subject.and_then(|s| s.epoch),
         status = response.status().as_u16(),
         outcome,
-        duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         "request"
     );
 }

@@ -86,7 +86,7 @@ pub fn server(
             .app_data(query_config())
             .wrap(Condition::new(!origins.is_empty(), cors::cors(&origins)))
             .wrap(from_fn(access_log::log))
-            .configure(routes::routes)
+            .configure(|config| routes::routes(config, &api))
             .into_factory()
             .map_err(|error: Error| error.error_response());
         let stopping = stopping.clone();

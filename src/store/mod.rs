@@ -6,6 +6,8 @@ mod connector;
 mod departures;
 mod disconnect;
 mod error;
+mod failures;
+mod figures;
 mod handle;
 mod health;
 mod heartbeat;

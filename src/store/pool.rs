@@ -10,6 +10,7 @@
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StoreError;
 use super::connector::Connector;
+use super::failures::{Failures, kind};
+use crate::telemetry::PoolFigures;
 
 /// A connection that lay idle for longer is tried before it is used, so that a
 /// restart of Postgres costs a reconnect and not an answer.
@@ -38,6 +41,9 @@ struct Shared {
     connector: Connector,
     limit: u32,
     free: Arc<Semaphore>,
+    /// Calls that wait for a connection.
+    waiting: AtomicUsize,
+    failures: Failures,
     idle: Mutex<Vec<Idle>>,
     /// For a connection.
     wait: Duration,
@@ -70,6 +76,8 @@ impl Connections {
             connector,
             limit,
             free: Arc::new(Semaphore::new(limit as usize)),
+            waiting: AtomicUsize::new(0),
+            failures: Failures::default(),
             idle: Mutex::default(),
             wait,
             patience,
@@ -79,10 +87,11 @@ impl Connections {
     /// A connection of one's own, for more than one statement; give it back with [`Held::release`].
     pub(super) async fn acquire(&self) -> Result<Held, Error> {
         in_time(self.0.wait, "no connection", async {
-            let permit = Arc::clone(&self.0.free)
-                .acquire_owned()
-                .await
-                .map_err(|_| Error::PoolClosed)?;
+            let permit = {
+                let _waiting = self.0.wait_in_line();
+                let free = Arc::clone(&self.0.free).acquire_owned().await;
+                free.map_err(|_| Error::PoolClosed)?
+            };
             let connection = match self.take_idle().await {
                 Some(connection) => connection,
                 None => self.0.connector.connect().await?,
@@ -102,7 +111,30 @@ impl Connections {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let answer = in_time(self.0.patience, "no answer", async { Ok(work.await) });
-        answer.await?
+        let outcome = answer.await.map_err(StoreError::from).flatten();
+        outcome.inspect_err(|error| self.0.failures.count(error.kind()))
+    }
+
+    /// Counts what went wrong.
+    async fn counted<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let outcome = call.await;
+        outcome.inspect_err(|error| self.0.failures.count(kind(error)))
+    }
+
+    /// How many connections and callers there are now.
+    pub(super) fn figures(&self) -> PoolFigures {
+        let limit = self.0.limit as usize;
+        PoolFigures {
+            limit,
+            in_use: limit - self.0.free.available_permits().min(limit),
+            idle: self.0.idle().len(),
+            waiting: self.0.waiting.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What has gone wrong so far.
+    pub(super) fn failures(&self) -> &Failures {
+        &self.0.failures
     }
 
     /// One that is there and, where it was long unused, answers.
@@ -130,9 +162,24 @@ impl Connections {
 }
 
 impl Shared {
+    /// One more waits, as long as what this returns lives.
+    fn wait_in_line(&self) -> impl Drop {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        InLine(&self.waiting)
+    }
+
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
         // Nothing that can panic is done while it is locked.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that waits for a connection.
+struct InLine<'a>(&'a AtomicUsize);
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -192,11 +239,14 @@ impl<'c> Executor<'c> for &Connections {
         let connections = self.clone();
         // All rows before the first is passed on: a reader that dawdles holds no connection.
         stream::once(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.fetch_many(query).try_collect();
-            let rows: Vec<_> = in_time(connections.0.patience, "no answer", answer).await?;
-            held.release();
-            Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.fetch_many(query).try_collect();
+                let rows: Vec<_> = in_time(connections.0.patience, "no answer", answer).await?;
+                held.release();
+                Ok(stream::iter(rows.into_iter().map(Ok)))
+            };
+            connections.counted(answer).await
         })
         .try_flatten()
         .boxed()
@@ -209,11 +259,14 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.fetch_optional(query);
-            let row = in_time(connections.0.patience, "no answer", answer).await?;
-            held.release();
-            Ok(row)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.fetch_optional(query);
+                let row = in_time(connections.0.patience, "no answer", answer).await?;
+                held.release();
+                Ok(row)
+            };
+            connections.counted(answer).await
         })
     }
 
@@ -227,11 +280,14 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.prepare_with(sql, parameters);
-            let statement = in_time(connections.0.patience, "no answer", answer).await?;
-            held.release();
-            Ok(statement)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.prepare_with(sql, parameters);
+                let statement = in_time(connections.0.patience, "no answer", answer).await?;
+                held.release();
+                Ok(statement)
+            };
+            connections.counted(answer).await
         })
     }
 
@@ -241,11 +297,14 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let description = held.describe(sql);
-            let description = in_time(connections.0.patience, "no answer", description).await?;
-            held.release();
-            Ok(description)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let description = held.describe(sql);
+                let description = in_time(connections.0.patience, "no answer", description).await?;
+                held.release();
+                Ok(description)
+            };
+            connections.counted(answer).await
         })
     }
 }

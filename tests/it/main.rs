@@ -29,6 +29,7 @@ mod limits;
 mod listing;
 mod live;
 mod live_processes;
+mod metrics;
 mod migrations;
 mod model;
 mod moderation;

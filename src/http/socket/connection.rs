@@ -200,6 +200,7 @@ impl Connection {
         match outcome {
             Err(error) if error.status_code() == 409 && self.session.as_ref() == Some(&session) => {
                 self.session = None;
+                self.api.metrics.requests.refused(error.code());
                 let text = socket::text(&Stale::new(&session, error.code()));
                 self.send(&[text.into()]).await
             }

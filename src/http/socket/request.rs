@@ -64,10 +64,13 @@ pub(super) async fn answer(
     let (status, body) = match outcome {
         Ok(Some(body)) => (200, Some(body)),
         Ok(None) => (204, None),
-        Err(error) => (
-            error.status_code().as_u16(),
-            Some(json!({ "error": error.to_string(), "code": error.code().as_str() })),
-        ),
+        Err(error) => {
+            api.metrics.requests.refused(error.code());
+            (
+                error.status_code().as_u16(),
+                Some(json!({ "error": error.to_string(), "code": error.code().as_str() })),
+            )
+        }
     };
     (
         socket::text(&Answer::new(request_id, status, body)).into(),

@@ -190,7 +190,8 @@ impl From<&StoreError> for ApiError {
             StoreError::Unavailable(_)
             | StoreError::ReadOnly(_)
             | StoreError::Conflict(_)
-            | StoreError::Locked => {
+            | StoreError::Locked
+            | StoreError::WaitedInVain(_) => {
                 tracing::warn!(%error, "no answer from the database");
                 Self::unavailable("the database is not available; try again")
             }

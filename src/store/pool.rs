@@ -16,13 +16,12 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
-use sqlx::postgres::{
-    PgConnectOptions, PgConnection, PgQueryResult, PgRow, PgStatement, PgTypeInfo,
-};
+use sqlx::postgres::{PgConnection, PgQueryResult, PgRow, PgStatement, PgTypeInfo};
 use sqlx::{Connection, Describe, Either, Error, Execute, Executor, Postgres, SqlStr};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StoreError;
+use super::connector::Connector;
 
 /// A connection that lay idle for longer is tried before it is used, so that a
 /// restart of Postgres costs a reconnect and not an answer.
@@ -36,7 +35,7 @@ const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
 pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
-    options: PgConnectOptions,
+    connector: Connector,
     limit: u32,
     free: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
@@ -62,13 +61,13 @@ impl fmt::Debug for Connections {
 
 impl Connections {
     pub(super) fn new(
-        options: PgConnectOptions,
+        connector: Connector,
         limit: u32,
         wait: Duration,
         patience: Duration,
     ) -> Self {
         Self(Arc::new(Shared {
-            options,
+            connector,
             limit,
             free: Arc::new(Semaphore::new(limit as usize)),
             idle: Mutex::default(),
@@ -86,7 +85,7 @@ impl Connections {
                 .map_err(|_| Error::PoolClosed)?;
             let connection = match self.take_idle().await {
                 Some(connection) => connection,
-                None => PgConnection::connect_with(&self.0.options).await?,
+                None => self.0.connector.connect().await?,
             };
             Ok(Held {
                 connection,
@@ -168,7 +167,7 @@ impl DerefMut for Held {
     }
 }
 
-async fn in_time<T>(
+pub(super) async fn in_time<T>(
     limit: Duration,
     what: &'static str,
     call: impl Future<Output = Result<T, Error>>,

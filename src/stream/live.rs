@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Batch;
-use super::watched::{LiveSettings, Room, Seat, Subscriber, Watched, lock};
+use super::watched::{LiveSettings, Room, Seat, Standing, Subscriber, Watched, lock};
 use super::watcher;
 use crate::domain::RoomId;
 use crate::presence::Presence;
@@ -118,7 +118,7 @@ impl Live {
         let (sender, batches) = mpsc::channel(QUEUE);
         lock(&room.arriving).push(Subscriber {
             batches: sender,
-            is_behind: false,
+            standing: Standing::Current,
         });
         drop(rooms);
         room.bell.nudge();

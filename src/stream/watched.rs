@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::Batch;
 use crate::domain::RoomId;
@@ -47,14 +48,33 @@ pub(super) struct Room {
 /// The watcher's end of a subscription.
 pub(super) struct Subscriber {
     pub(super) batches: mpsc::Sender<Arc<Batch>>,
+    pub(super) standing: Standing,
+}
+
+/// What a subscriber can be told next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It knows the picture: what changes.
+    Current,
+    /// It has been told that its picture is not kept up: a snapshot.
+    Stale,
     /// It was too slow: nothing more until it has read what it has, then a snapshot.
-    pub(super) is_behind: bool,
+    Behind,
 }
 
 impl Subscriber {
     /// It has read everything that was sent.
     pub(super) fn has_caught_up(&self) -> bool {
         self.batches.capacity() == self.batches.max_capacity()
+    }
+
+    /// Sends what gives it this standing; false where it falls behind instead.
+    pub(super) fn send(&mut self, batch: Arc<Batch>, standing: Standing) -> bool {
+        // One that is gone is taken out before the next read.
+        let sent = self.batches.try_send(batch);
+        let is_full = matches!(sent, Err(TrySendError::Full(_)));
+        self.standing = if is_full { Standing::Behind } else { standing };
+        !is_full
     }
 }
 

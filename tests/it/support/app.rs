@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use futures_util::stream;
 use leasehold::app::Application;
 use leasehold::config::ServeArgs;
 use reqwest::{Body, Client, Method, Response};
@@ -50,9 +51,10 @@ impl App {
             .unwrap();
         let url = format!("http://{}", application.address());
         let (stop, stopped) = oneshot::channel();
-        let running = tokio::spawn(application.run_until(async move {
+        let stopping = Box::pin(stream::once(async move {
             let _ = stopped.await;
         }));
+        let running = tokio::spawn(application.run_until(stopping));
         Self {
             url,
             client: Client::new(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use actix_web::web::Data;
 use anyhow::Context;
+use futures_util::{Stream, StreamExt};
 use secrecy::SecretString;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -100,6 +101,7 @@ impl Application {
             max_batch_items: args.limits.max_batch_items,
             max_message_bytes: args.limits.max_body_bytes,
             keep_alive: args.live.keep_alive,
+            stall_timeout: args.edge.stall_timeout,
             poll: args.live.poll,
             sweep_interval: args.leases.sweep_interval(),
             drain: drain.clone(),
@@ -129,18 +131,25 @@ impl Application {
         self.address
     }
 
-    /// Serves until `stopping` is done and the drain is over, then stops: no new requests, answers for
-    /// those under way, the end of every stream, the jobs' transactions, the last batches, the connections.
+    /// Serves until it is asked to stop and the drain is over, which ends early where it is asked again.
+    /// Then stops: no new requests, answers for those under way, the end of every stream, the jobs'
+    /// transactions, the last batches, the connections.
     ///
     /// # Errors
     /// Where the server itself fails.
-    pub async fn run_until(mut self, stopping: impl Future<Output = ()>) -> anyhow::Result<()> {
+    pub async fn run_until(
+        mut self,
+        mut stopping: impl Stream<Item = ()> + Unpin,
+    ) -> anyhow::Result<()> {
         let handle = self.server.handle();
         let mut server = tokio::spawn(self.server);
         let drain = self.drain.clone();
         let drained = async move {
-            stopping.await;
-            drain.run().await;
+            stopping.next().await;
+            tokio::select! {
+                () = drain.run() => {}
+                Some(()) = stopping.next() => tracing::info!("asked again to stop: the drain ends"),
+            }
         };
         let ended = tokio::select! {
             ended = &mut server => Some(ended),
@@ -172,7 +181,7 @@ impl Application {
 
 /// Refuses a schema that this program cannot serve on.
 async fn require_schema(database: &DatabaseSettings) -> anyhow::Result<()> {
-    let migrations = Migrations::check(database).await?;
+    let migrations = Migrations::check_for_serving(database).await?;
     migrations.require_fit()?;
     if !migrations.unknown.is_empty() {
         tracing::warn!(

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use futures_util::Stream;
+use futures_util::stream::poll_fn;
 use private_postgres::{Cluster, ClusterOptions, default_data_dir};
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,8 +21,8 @@ use crate::app::Application;
 use crate::config::{AGES, DatabaseArgs, ServeArgs, duration};
 use crate::http::auth::mint;
 use crate::jobs::{Purge, Sweep};
-use crate::store::{Migrations, Store};
-use crate::telemetry::{Metrics, start_logs};
+use crate::store::{DatabaseSettings, Migrations, Store};
+use crate::telemetry::{LogFormat, Metrics, start_logs};
 
 /// Presence as a fact in Postgres: who is in the room, by lease and epoch.
 #[derive(Debug, Parser)]
@@ -54,6 +56,10 @@ enum Command {
         /// Change nothing; exit with 1 if anything is pending
         #[arg(long)]
         check: bool,
+        /// How long to wait for locks that others hold, like 30s or 10m
+        #[arg(long, env = "LEASEHOLD_LOCK_WAIT", default_value = "1m",
+              value_parser = duration("LEASEHOLD_LOCK_WAIT", AGES))]
+        lock_wait: Duration,
     },
     /// Run the expiry job once and print what it removed
     Sweep {
@@ -102,7 +108,11 @@ impl Cli {
         match self.command {
             Command::Dev { data_dir, serve } => dev(data_dir, &serve).await,
             Command::Serve { database, serve } => serve_until_signal(database, &serve).await,
-            Command::Migrate { database, check } => migrate(&database, check).await,
+            Command::Migrate {
+                database,
+                check,
+                lock_wait,
+            } => migrate(&database, check, lock_wait).await,
             Command::Sweep { database } => sweep(&database).await,
             Command::Purge {
                 database,
@@ -129,13 +139,13 @@ async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow:
     start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
     let application = Application::build(args, database.database_url).await?;
     tracing::info!(address = %application.address(), "listening");
-    application.run_until(stop_signal()?).await?;
+    application.run_until(stop_signals()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
-    let stopping = stop_signal()?;
+    let stopping = stop_signals()?;
     let cluster = spawn_blocking(|| Cluster::start(ClusterOptions::durable(data_dir))).await??;
     let database = DatabaseArgs {
         database_url: cluster.url("postgres").into(),
@@ -174,20 +184,30 @@ fn welcome(address: SocketAddr, cluster: &Cluster) -> String {
     )
 }
 
-/// Done at the first SIGINT or SIGTERM.
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+/// An item for each SIGINT and SIGTERM.
+fn stop_signals() -> anyhow::Result<impl Stream<Item = ()> + Unpin> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+    Ok(poll_fn(move |context| {
+        let interrupted = interrupt.poll_recv(context);
+        if interrupted.is_ready() {
+            return interrupted;
         }
-    })
+        terminate.poll_recv(context)
+    }))
 }
 
-async fn migrate(database: &DatabaseArgs, check: bool) -> anyhow::Result<ExitCode> {
-    let settings = database.once();
+async fn migrate(
+    database: &DatabaseArgs,
+    check: bool,
+    lock_wait: Duration,
+) -> anyhow::Result<ExitCode> {
+    // Migrations may take their time.
+    start_logs(EnvFilter::new("warn,sqlx=error"), LogFormat::Human);
+    let settings = DatabaseSettings {
+        timeout: lock_wait,
+        ..database.once()
+    };
     if check {
         let migrations = Migrations::check(&settings).await?;
         for title in &migrations.pending {

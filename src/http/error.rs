@@ -190,7 +190,8 @@ impl From<&StoreError> for ApiError {
             StoreError::Unavailable(_)
             | StoreError::ReadOnly(_)
             | StoreError::Conflict(_)
-            | StoreError::Locked => {
+            | StoreError::Locked
+            | StoreError::WaitedInVain(_) => {
                 tracing::warn!(%error, "no answer from the database");
                 Self::unavailable("the database is not available; try again")
             }
@@ -205,7 +206,9 @@ impl From<&StoreError> for ApiError {
 impl From<NoSeat> for ApiError {
     fn from(refusal: NoSeat) -> Self {
         let code = match refusal {
-            NoSeat::InstanceFull(_) | NoSeat::RoomFull(_) => Code::TooManySubscribers,
+            NoSeat::InstanceFull(_) | NoSeat::RoomFull(_) | NoSeat::ClientFull(_) => {
+                Code::TooManySubscribers
+            }
             NoSeat::Stopping => Code::Unavailable,
         };
         Self::new(code, format!("{refusal}; try again later"))

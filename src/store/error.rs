@@ -23,6 +23,9 @@ pub enum StoreError {
     /// Another transaction held what this needs for too long: nothing happened.
     #[error("another transaction holds what this would change, and did not end in time")]
     Locked,
+    /// The same while a process starts; says for what it waited, and who holds it.
+    #[error("gave up waiting for {0}; end that transaction, or try again when it has ended")]
+    WaitedInVain(String),
     /// The server only reads: a standby, or a primary that was demoted.
     #[error("the database only reads: {0}")]
     ReadOnly(sqlx::Error),
@@ -61,7 +64,7 @@ impl StoreError {
             | Self::ReadOnly(error)
             | Self::Rejected(error)
             | Self::Schema(error) => kind(error),
-            Self::Locked => Kind::Lock,
+            Self::Locked | Self::WaitedInVain(_) => Kind::Lock,
             Self::BadUrl | Self::Unexpected(_) => Kind::Other,
         }
     }

@@ -5,7 +5,7 @@
 //! another instance look sooner than it would.
 
 use rand::random;
-use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgListener, PgPool};
 
 use super::pool::Connections;
 use super::{DatabaseSettings, StoreError};
@@ -46,18 +46,21 @@ impl Hints {
     /// # Errors
     /// [`StoreError::BadUrl`] where the address cannot be read.
     pub fn new(settings: &DatabaseSettings) -> Result<Self, StoreError> {
-        let options = settings.connect_options()?;
-        // A lost hint is no loss: do not wait for the disk.
-        let relaxed = options.clone().options([("synchronous_commit", "off")]);
+        let timeout_ms = settings.timeout.as_millis().to_string();
+        let connector = settings.connector(&[
+            // A lost hint is no loss: do not wait for the disk.
+            ("synchronous_commit", "off"),
+            ("statement_timeout", &timeout_ms),
+            ("lock_timeout", "0"),
+            ("idle_in_transaction_session_timeout", &timeout_ms),
+        ])?;
         Ok(Self {
-            sending: Connections::new(relaxed, 1, settings.timeout, settings.timeout),
+            sending: Connections::new(connector.clone(), 1, settings.timeout, settings.timeout),
             // One listener; the pool makes its connection again.
-            listening: PgPoolOptions::new()
-                .max_connections(1)
-                .max_lifetime(None)
-                .idle_timeout(None)
+            listening: connector
+                .pool_of_one()
                 .acquire_timeout(settings.timeout)
-                .connect_lazy_with(options),
+                .connect_lazy_with(connector.options().clone()),
             sender: format!("{:016x}", random::<u64>()),
         })
     }

@@ -1,13 +1,24 @@
 //! The schema's migrations, embedded in the program.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use sqlx::migrate::{AppliedMigration, Migrate, Migrator};
 use sqlx::{Connection, PgConnection};
+use tokio::time::sleep;
 
+use super::pool::in_time;
+use super::settings::GRACE;
+use super::waited_for::{WaitedFor, Watch};
 use super::{DatabaseSettings, Store, StoreError};
 
 static MIGRATOR: Migrator = sqlx::migrate!();
+
+/// The longest that a migration waits for a lock before those who wait behind it have their turn.
+const LOCK_TURN: Duration = Duration::from_secs(2);
+
+/// That turn.
+const LOCK_PAUSE: Duration = Duration::from_millis(300);
 
 /// How the schema in the database compares with the one in this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +72,29 @@ impl Migrations {
     /// # Errors
     /// Where the database does not answer.
     pub async fn check(settings: &DatabaseSettings) -> Result<Self, StoreError> {
-        let mut connection = connect(settings).await?;
-        let migrations = Self::read(&mut connection).await;
+        let (mut connection, watch) = connect(settings, settings.timeout).await?;
+        let migrations = patiently(settings, &watch, Self::read(&mut connection)).await?;
         connection.close().await?;
-        migrations
+        Ok(migrations)
+    }
+
+    /// [`Migrations::check`], and that nobody holds what an instance needs for its first beat.
+    ///
+    /// # Errors
+    /// Where the database does not answer, or somebody holds it for longer than the time-out.
+    pub async fn check_for_serving(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        let (mut connection, watch) = connect(settings, settings.timeout).await?;
+        let migrations = patiently(settings, &watch, Self::read(&mut connection)).await?;
+        if migrations.require_fit().is_ok() {
+            let taking = async {
+                let pulse = sqlx::query!("select from leasehold.pulse for no key update");
+                pulse.execute(&mut connection).await?;
+                Ok(())
+            };
+            patiently(settings, &watch, taking).await?;
+        }
+        connection.close().await?;
+        Ok(migrations)
     }
 
     async fn read(connection: &mut PgConnection) -> Result<Self, StoreError> {
@@ -120,6 +150,9 @@ impl Migrations {
 
     /// Applies what is pending. Of many at once one works and the others wait for it, by an advisory lock.
     ///
+    /// For locks that others hold it waits as long as the time-out, in short turns: whoever needs the
+    /// same table queues behind it.
+    ///
     /// # Errors
     /// [`MigrateError`]; each migration is applied whole or not at all.
     pub async fn apply(settings: &DatabaseSettings) -> Result<Applied, MigrateError> {
@@ -128,11 +161,22 @@ impl Migrations {
         if before.require_fit().is_ok() {
             return Ok(Vec::new());
         }
-        let mut connection = connect(settings).await?;
-        let outcome = MIGRATOR.run(&mut connection).await;
-        connection.close().await.map_err(StoreError::from)?;
-        outcome?;
-        Ok(before.pending)
+        let deadline = Instant::now() + settings.timeout;
+        let (mut connection, watch) = connect(settings, LOCK_TURN.min(settings.timeout)).await?;
+        loop {
+            let (outcome, waited_for) = watch.during(MIGRATOR.run(&mut connection)).await;
+            match outcome {
+                Err(error) if is_for_a_lock(&error) => match waited_for {
+                    _ if Instant::now() < deadline => sleep(LOCK_PAUSE).await,
+                    waited_for => return Err(in_vain(waited_for).into()),
+                },
+                outcome => {
+                    connection.close().await.map_err(StoreError::from)?;
+                    outcome?;
+                    return Ok(before.pending);
+                }
+            }
+        }
     }
 }
 
@@ -153,13 +197,57 @@ fn title(migration: &sqlx::migrate::Migration) -> String {
     format!("{:04} {}", migration.version, migration.description)
 }
 
-async fn connect(settings: &DatabaseSettings) -> Result<PgConnection, StoreError> {
-    let options = settings.connect_options()?;
-    let connecting = PgConnection::connect_with(&options);
-    match tokio::time::timeout(settings.timeout, connecting).await {
-        Ok(connection) => Ok(connection?),
-        Err(_) => Err(StoreError::Unavailable(sqlx::Error::PoolTimedOut)),
+/// A connection that waits so long for a lock, and what watches over it.
+async fn connect(
+    settings: &DatabaseSettings,
+    lock_timeout: Duration,
+) -> Result<(PgConnection, Watch), StoreError> {
+    let lock_timeout_ms = lock_timeout.as_millis().to_string();
+    let connector = settings.connector(&[
+        ("synchronous_commit", "on"),
+        ("statement_timeout", "0"),
+        ("lock_timeout", &lock_timeout_ms),
+        ("idle_in_transaction_session_timeout", "0"),
+    ])?;
+    let connecting = async {
+        let mut connection = connector.connect().await?;
+        let watch = Watch::over(&mut connection, connector.clone()).await?;
+        Ok::<_, StoreError>((connection, watch))
+    };
+    in_time(settings.timeout, "no connection", async {
+        Ok(connecting.await)
+    })
+    .await?
+}
+
+/// Waits for this as long as the time-out, and says for whom.
+async fn patiently<T>(
+    settings: &DatabaseSettings,
+    watch: &Watch,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let limit = settings.timeout + GRACE;
+    let work = in_time(limit, "no answer", async { Ok(work.await) });
+    match watch.during(work).await {
+        (Ok(Err(StoreError::Locked)), waited_for) => Err(in_vain(waited_for)),
+        (outcome, _) => outcome?,
     }
+}
+
+fn is_for_a_lock(error: &sqlx::migrate::MigrateError) -> bool {
+    let error = match error {
+        sqlx::migrate::MigrateError::Execute(error)
+        | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => error,
+        _ => return false,
+    };
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.as_deref() == Some("55P03")
+}
+
+fn in_vain(waited_for: Option<WaitedFor>) -> StoreError {
+    waited_for.map_or(StoreError::Locked, |waited_for| {
+        StoreError::WaitedInVain(waited_for.to_string())
+    })
 }
 
 async fn applied(connection: &mut PgConnection) -> Result<Vec<AppliedMigration>, StoreError> {
@@ -174,7 +262,10 @@ async fn applied(connection: &mut PgConnection) -> Result<Vec<AppliedMigration>,
     connection
         .list_applied_migrations("leasehold._sqlx_migrations")
         .await
-        .map_err(|error| StoreError::Unexpected(error.to_string()))
+        .map_err(|error| match error {
+            sqlx::migrate::MigrateError::Execute(error) => error.into(),
+            error => StoreError::Unexpected(error.to_string()),
+        })
 }
 
 /// For each migration that says so, the oldest one that a program must know to work with it.

@@ -2,6 +2,7 @@
 
 mod beat;
 mod changes;
+mod connector;
 mod departures;
 mod disconnect;
 mod error;
@@ -26,6 +27,7 @@ mod row;
 mod settings;
 mod sweep;
 mod verify;
+mod waited_for;
 
 pub use error::StoreError;
 pub use handle::Store;

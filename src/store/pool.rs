@@ -17,13 +17,12 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
-use sqlx::postgres::{
-    PgConnectOptions, PgConnection, PgQueryResult, PgRow, PgStatement, PgTypeInfo,
-};
+use sqlx::postgres::{PgConnection, PgQueryResult, PgRow, PgStatement, PgTypeInfo};
 use sqlx::{Connection, Describe, Either, Error, Execute, Executor, Postgres, SqlStr};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StoreError;
+use super::connector::Connector;
 use super::failures::{Failures, kind};
 use crate::telemetry::PoolFigures;
 
@@ -39,7 +38,7 @@ const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
 pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
-    options: PgConnectOptions,
+    connector: Connector,
     limit: u32,
     free: Arc<Semaphore>,
     /// Calls that wait for a connection.
@@ -68,13 +67,13 @@ impl fmt::Debug for Connections {
 
 impl Connections {
     pub(super) fn new(
-        options: PgConnectOptions,
+        connector: Connector,
         limit: u32,
         wait: Duration,
         patience: Duration,
     ) -> Self {
         Self(Arc::new(Shared {
-            options,
+            connector,
             limit,
             free: Arc::new(Semaphore::new(limit as usize)),
             waiting: AtomicUsize::new(0),
@@ -95,7 +94,7 @@ impl Connections {
             };
             let connection = match self.take_idle().await {
                 Some(connection) => connection,
-                None => PgConnection::connect_with(&self.0.options).await?,
+                None => self.0.connector.connect().await?,
             };
             Ok(Held {
                 connection,
@@ -215,7 +214,7 @@ impl DerefMut for Held {
     }
 }
 
-async fn in_time<T>(
+pub(super) async fn in_time<T>(
     limit: Duration,
     what: &'static str,
     call: impl Future<Output = Result<T, Error>>,

@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::PgConnectOptions;
 
 use super::StoreError;
+use super::connector::Connector;
 use super::pool::Connections;
 
 /// The longest that a call waits for a connection, however long its statement may run.
@@ -21,7 +22,7 @@ const LOCK_WAIT: Duration = Duration::from_millis(50);
 const LOCK_TURN: Duration = Duration::from_secs(1);
 
 /// Postgres ends a statement at the time-out and says so; after this much longer nobody does.
-const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// Where the database is and how it may be used.
 #[derive(Clone)]
@@ -50,18 +51,22 @@ impl fmt::Debug for DatabaseSettings {
 }
 
 impl DatabaseSettings {
-    /// How to connect, without the settings of any one pool.
+    /// How to connect, with settings of one's own for each connection.
     ///
     /// # Errors
     /// [`StoreError::BadUrl`] where the address cannot be read.
-    pub(super) fn connect_options(&self) -> Result<PgConnectOptions, StoreError> {
+    pub(super) fn connector(&self, own: &[(&str, &str)]) -> Result<Connector, StoreError> {
         let url = self.url.expose_secret();
         // Sqlx would read any scheme.
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(StoreError::BadUrl);
         }
         let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::BadUrl)?;
-        Ok(options.application_name("leasehold"))
+        // A proxy may refuse whatever else is asked for before the connection is made.
+        let options = options
+            .application_name("leasehold")
+            .extra_float_digits(None);
+        Ok(Connector::new(options, own))
     }
 
     /// For what must survive a crash of Postgres.
@@ -94,7 +99,7 @@ impl DatabaseSettings {
     ) -> Result<Connections, StoreError> {
         let timeout_ms = self.timeout.as_millis().to_string();
         let lock_timeout_ms = lock_timeout.as_millis().to_string();
-        let options = self.connect_options()?.options([
+        let connector = self.connector(&[
             ("synchronous_commit", synchronous_commit),
             ("statement_timeout", &timeout_ms),
             ("lock_timeout", &lock_timeout_ms),
@@ -104,9 +109,9 @@ impl DatabaseSettings {
             ("enable_seqscan", "off"),
             ("jit", "off"),
             ("leasehold.serves", if self.serves { "on" } else { "off" }),
-        ]);
+        ])?;
         Ok(Connections::new(
-            options,
+            connector,
             connections,
             self.timeout.min(LONGEST_WAIT),
             self.timeout + GRACE,

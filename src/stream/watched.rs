@@ -1,13 +1,15 @@
 //! The rooms that have subscribers, and who sits where: what the watchers share.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
-use super::Batch;
+use super::{Batch, Client};
 use crate::domain::RoomId;
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
@@ -22,6 +24,8 @@ pub struct LiveSettings {
     pub max_subscribers: usize,
     /// Subscriptions of one room on this instance.
     pub max_subscribers_per_room: usize,
+    /// Subscriptions of one client on this instance.
+    pub max_subscribers_per_client: usize,
 }
 
 /// What the watchers share.
@@ -33,6 +37,8 @@ pub(super) struct Watched {
     /// Seats are only taken under this lock, so that the limits hold.
     pub(super) rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
     pub(super) seats: AtomicUsize,
+    /// The seats of each client that has any.
+    pub(super) clients: Mutex<HashMap<Client, usize>>,
 }
 
 /// A watched room.
@@ -47,8 +53,18 @@ pub(super) struct Room {
 /// The watcher's end of a subscription.
 pub(super) struct Subscriber {
     pub(super) batches: mpsc::Sender<Arc<Batch>>,
+    pub(super) standing: Standing,
+}
+
+/// What a subscriber can be told next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It knows the picture: what changes.
+    Current,
+    /// It has been told that its picture is not kept up: a snapshot.
+    Stale,
     /// It was too slow: nothing more until it has read what it has, then a snapshot.
-    pub(super) is_behind: bool,
+    Behind,
 }
 
 impl Subscriber {
@@ -56,26 +72,47 @@ impl Subscriber {
     pub(super) fn has_caught_up(&self) -> bool {
         self.batches.capacity() == self.batches.max_capacity()
     }
+
+    /// Sends what gives it this standing; false where it falls behind instead.
+    pub(super) fn send(&mut self, batch: Arc<Batch>, standing: Standing) -> bool {
+        // One that is gone is taken out before the next read.
+        let sent = self.batches.try_send(batch);
+        let is_full = matches!(sent, Err(TrySendError::Full(_)));
+        self.standing = if is_full { Standing::Behind } else { standing };
+        !is_full
+    }
 }
 
-/// A place among the subscribers of a room, given back when dropped.
+/// A client's place among the subscribers of a room, given back when dropped.
 pub(super) struct Seat {
+    client: Client,
     room: Arc<Room>,
     watched: Arc<Watched>,
 }
 
 impl Seat {
     /// Taken under the lock of [`Watched::rooms`].
-    pub(super) fn take(room: Arc<Room>, watched: Arc<Watched>) -> Self {
+    pub(super) fn take(client: Client, room: Arc<Room>, watched: Arc<Watched>) -> Self {
+        *lock(&watched.clients).entry(client.clone()).or_default() += 1;
         room.seats.fetch_add(1, Ordering::Relaxed);
         watched.seats.fetch_add(1, Ordering::Relaxed);
         watched.metrics.streams.subscriber_came();
-        Self { room, watched }
+        Self {
+            client,
+            room,
+            watched,
+        }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        if let Entry::Occupied(mut seats) = lock(&self.watched.clients).entry(self.client.clone()) {
+            *seats.get_mut() -= 1;
+            if *seats.get() == 0 {
+                seats.remove();
+            }
+        }
         self.room.seats.fetch_sub(1, Ordering::Relaxed);
         self.watched.seats.fetch_sub(1, Ordering::Relaxed);
         self.watched.metrics.streams.subscriber_gone();

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
 use super::Batch;
 use super::difference::{Difference, changes_by_itself_at, fingerprint, someone_lost};
 use super::rate;
-use super::watched::{Room, Subscriber, Watched, lock};
+use super::watched::{Room, Standing, Subscriber, Watched, lock};
 use crate::coalesce::NoAnswer;
 use crate::domain::{DeparturesQuery, Event, Participants};
 
@@ -27,8 +26,6 @@ struct Watcher {
     newcomers: Vec<Subscriber>,
     /// What the subscribers know, and its fingerprint.
     picture: Option<(Arc<Participants>, String)>,
-    /// They have been told that it is not kept up.
-    is_stale: bool,
 }
 
 /// Runs as long as the room has subscribers.
@@ -39,7 +36,6 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
         subscribers: Vec::new(),
         newcomers: Vec::new(),
         picture: None,
-        is_stale: false,
     };
     let mut last_look: Option<Instant> = None;
     let mut last_success = Instant::now();
@@ -176,18 +172,24 @@ impl Watcher {
         Ok(events)
     }
 
-    /// Tells everybody, once, that what they know is not kept up.
+    /// Tells each, once, that what they know is not kept up.
     fn tell_stale(&mut self) {
         let Some((picture, id)) = &self.picture else {
             return;
         };
-        if std::mem::replace(&mut self.is_stale, true) {
-            return;
-        }
-        let stale = Batch::new(&self.room.id, picture, vec![Event::Stale], id);
-        for subscriber in self.subscribers.iter_mut().filter(|s| !s.is_behind) {
-            if let Err(TrySendError::Full(_)) = subscriber.batches.try_send(Arc::clone(&stale)) {
-                subscriber.is_behind = true;
+        let mut stale: Option<Arc<Batch>> = None;
+        for subscriber in &mut self.subscribers {
+            let is_to_hear = match subscriber.standing {
+                Standing::Current => true,
+                Standing::Stale => false,
+                Standing::Behind => subscriber.has_caught_up(),
+            };
+            if !is_to_hear {
+                continue;
+            }
+            let fresh = || Batch::new(&self.room.id, picture, vec![Event::Stale], id);
+            let batch = Arc::clone(stale.get_or_insert_with(fresh));
+            if !subscriber.send(batch, Standing::Stale) {
                 self.watched.metrics.streams.subscriber_fell_behind();
             }
         }
@@ -196,29 +198,25 @@ impl Watcher {
     fn tell(&mut self, picture: &Arc<Participants>, events: Vec<Event>, id: &str) {
         let room_id = &self.room.id;
         let news = (!events.is_empty()).then(|| Batch::new(room_id, picture, events, id));
-        let was_stale = std::mem::take(&mut self.is_stale);
         let mut snapshot: Option<Arc<Batch>> = None;
         let mut snapshot = || {
             let fresh = || Batch::new(room_id, picture, vec![Event::Snapshot], id);
             Arc::clone(snapshot.get_or_insert_with(fresh))
         };
         for subscriber in &mut self.subscribers {
-            let batch = match (&news, subscriber.is_behind) {
-                (_, true) if subscriber.has_caught_up() => snapshot(),
-                (_, false) if was_stale => snapshot(),
-                (Some(news), false) => Arc::clone(news),
+            let batch = match (subscriber.standing, &news) {
+                (Standing::Current, Some(news)) => Arc::clone(news),
+                (Standing::Stale, _) => snapshot(),
+                (Standing::Behind, _) if subscriber.has_caught_up() => snapshot(),
                 _ => continue,
             };
-            subscriber.is_behind = false;
-            // One that is gone is taken out before the next read.
-            if let Err(TrySendError::Full(_)) = subscriber.batches.try_send(batch) {
-                subscriber.is_behind = true;
+            if !subscriber.send(batch, Standing::Current) {
                 self.watched.metrics.streams.subscriber_fell_behind();
             }
         }
-        for newcomer in self.newcomers.drain(..) {
+        for mut newcomer in self.newcomers.drain(..) {
             // Its queue is empty.
-            let _ = newcomer.batches.try_send(snapshot());
+            newcomer.send(snapshot(), Standing::Current);
             self.subscribers.push(newcomer);
         }
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use futures_util::stream;
 use leasehold::app::Application;
 use leasehold::config::ServeArgs;
 use reqwest::{Body, Client, Method, Response};
@@ -50,9 +51,10 @@ impl App {
             .unwrap();
         let url = format!("http://{}", application.address());
         let (stop, stopped) = oneshot::channel();
-        let running = tokio::spawn(application.run_until(async move {
+        let stopping = Box::pin(stream::once(async move {
             let _ = stopped.await;
         }));
+        let running = tokio::spawn(application.run_until(stopping));
         Self {
             url,
             client: Client::new(),
@@ -152,6 +154,24 @@ impl App {
             request = request.header(*name, *value);
         }
         request.send().await.unwrap()
+    }
+
+    /// Waits until so many event streams and sockets are open.
+    pub async fn until_subscribers(&self, count: usize) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let line = format!("leasehold_subscribers {count}");
+        loop {
+            let metrics = self.get("/metrics").await.text().await.unwrap();
+            let open = metrics
+                .lines()
+                .find(|line| line.starts_with("leasehold_subscribers "))
+                .unwrap_or("leasehold_subscribers 0");
+            if open == line {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{open}, not {line}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Waits for the first sweep.

@@ -31,7 +31,7 @@ impl QueueMetrics {
             wait: registry.histogram(
                 (
                     "leasehold_queue_wait_seconds",
-                    "From the arrival of a request to the beginning of its batch",
+                    "From the arrival of the first request of a batch to its beginning",
                 ),
                 &labels,
             ),
@@ -44,14 +44,10 @@ impl QueueMetrics {
         self.length.set(float(requests as u64));
     }
 
-    /// A batch of so many begins.
-    pub fn batch_began(&self, requests: usize) {
+    /// A batch of so many begins, the first of which has waited for so long.
+    pub fn batch_began(&self, requests: usize, waited: Duration) {
         self.batch_size.record(float(requests as u64));
-    }
-
-    /// A request of it has waited for so long.
-    pub fn waited(&self, duration: Duration) {
-        self.wait.record(duration);
+        self.wait.record(waited);
     }
 }
 

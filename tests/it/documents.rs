@@ -115,8 +115,7 @@ fn the_operators_guide_lists_every_metric() {
     let route = metrics.requests.route("/", []);
     route.answered("GET", 200, None, Duration::ZERO);
     let queue = metrics.queue("test");
-    queue.batch_began(1);
-    queue.waited(Duration::ZERO);
+    queue.batch_began(1, Duration::ZERO);
     metrics.tidy();
     let rendered = metrics.render();
     let there: BTreeSet<&str> = rendered

@@ -15,6 +15,8 @@ use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::crowd::Place;
+
 /// What is known of the other end, for what is streamed to it.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
@@ -55,15 +57,17 @@ pub(super) struct PeerStream {
     patience: Duration,
     /// Until when it must take something; only while it does not.
     cut: Option<Pin<Box<Sleep>>>,
+    _place: Place,
 }
 
 impl PeerStream {
-    pub(super) fn new(tcp: TcpStream, patience: Duration) -> Self {
+    pub(super) fn new(tcp: TcpStream, place: Place, patience: Duration) -> Self {
         Self {
             tcp,
             peer: Rc::default(),
             patience,
             cut: None,
+            _place: place,
         }
     }
 

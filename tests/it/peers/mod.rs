@@ -1,5 +1,6 @@
 //! Clients that are gone, take nothing, or take too much: what they hold comes back.
 
+mod descriptors;
 mod gone;
 mod seats;
 mod stalled;

@@ -2,5 +2,6 @@
 
 mod descriptors;
 mod gone;
+mod hasty;
 mod seats;
 mod stalled;

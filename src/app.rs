@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::ServeArgs;
+use crate::descriptors;
 use crate::http::auth::{Authentication, Gate};
 use crate::http::{self, Api, Drain, Pulse};
 use crate::jobs::{Purge, Sweep, Tidy, every};
@@ -55,6 +56,7 @@ impl Application {
             );
         }
 
+        let shares = descriptors::share(descriptors::raise_limit(), args.descriptors());
         let store = Store::new(&database)?;
         let metrics = Metrics::new()?;
         let stop = CancellationToken::new();
@@ -84,7 +86,7 @@ impl Application {
         let live = Live::new(
             presence.clone(),
             wakes.clone(),
-            args.live.settings(),
+            args.live.settings(shares.subscribers),
             metrics.clone(),
             stop.clone(),
         );
@@ -109,8 +111,11 @@ impl Application {
             stop: stop.clone(),
         };
         let gate = Gate::new(authentication, args.edge.rate());
-        let (server, address) =
-            http::server(args.server(SHUTDOWN), Data::new(api), Data::new(gate))?;
+        let (server, address) = http::server(
+            args.server(shares.connections, SHUTDOWN),
+            Data::new(api),
+            Data::new(gate),
+        )?;
         let pulse = Pulse::new(address, pulse_key);
         jobs.spawn(every(Pulse::INTERVAL, stop.clone(), pulse));
         jobs.spawn(every(Tidy::INTERVAL, stop.clone(), tidy));

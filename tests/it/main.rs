@@ -38,6 +38,7 @@ mod pooler;
 mod processes;
 mod purge;
 mod races;
+mod reconnecting;
 mod rolling_deployment;
 mod schema;
 mod sequences;

@@ -42,7 +42,7 @@ impl Application {
     /// Names the setting, the schema's state with the command to run, or the address.
     pub async fn build(args: &ServeArgs, database_url: DatabaseUrl) -> anyhow::Result<Self> {
         let fields = args.field_rules()?;
-        let authentication = Authentication::new(args.auth.settings()?)?;
+        let authentication = Authentication::new(args.auth.settings())?;
         args.auth
             .check_exposure(args.bind, authentication.is_required())?;
         let database = args.connections.serving(database_url.clone());

@@ -6,7 +6,6 @@ use std::time::Duration;
 use actix_web::web::Data;
 use anyhow::Context;
 use futures_util::{Stream, StreamExt};
-use secrecy::SecretString;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,7 +16,7 @@ use crate::http::auth::{Authentication, Gate};
 use crate::http::{self, Api, Drain, Pulse};
 use crate::jobs::{Purge, Sweep, Tidy, every};
 use crate::presence::Presence;
-use crate::store::{DatabaseSettings, Hints, Migrations, Store};
+use crate::store::{DatabaseSettings, DatabaseUrl, Hints, Migrations, Store};
 use crate::stream::Live;
 use crate::telemetry::Metrics;
 use crate::wake::{Hinting, Wakes};
@@ -42,9 +41,9 @@ impl Application {
     ///
     /// # Errors
     /// Names the setting, the schema's state with the command to run, or the address.
-    pub async fn build(args: &ServeArgs, database_url: SecretString) -> anyhow::Result<Self> {
+    pub async fn build(args: &ServeArgs, database_url: DatabaseUrl) -> anyhow::Result<Self> {
         let fields = args.field_rules()?;
-        let authentication = Authentication::new(args.auth.settings()?)?;
+        let authentication = Authentication::new(args.auth.settings())?;
         args.auth
             .check_exposure(args.bind, authentication.is_required())?;
         let database = args.connections.serving(database_url.clone());

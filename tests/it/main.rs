@@ -40,6 +40,7 @@ mod pooler;
 mod processes;
 mod purge;
 mod races;
+mod reconnecting;
 mod rolling_deployment;
 mod schema;
 mod sequences;

@@ -1,6 +1,8 @@
 //! A network between the service and Postgres, which can go silent.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reqwest::Url;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -14,12 +16,15 @@ enum State {
     Silent,
     /// Whoever sends `LISTEN` is cut off.
     Deaf,
+    /// Everybody is cut off.
+    Closed,
 }
 
 /// Forwards connections until it is told otherwise; ends with the test's runtime.
 pub struct Proxy {
     pub url: String,
     state: watch::Sender<State>,
+    attempts: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -30,15 +35,29 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let (state, watched) = watch::channel(State::Open);
         let target = url.clone();
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&attempts);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(forward(client, target.clone(), watched.clone()));
             }
         });
         Self {
             url: format!("postgres://postgres@127.0.0.1:{port}{}", url.path()),
             state,
+            attempts,
         }
+    }
+
+    /// How often somebody has connected, whatever came of it.
+    pub fn attempts(&self) -> usize {
+        self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// From now on everybody is cut off, as by a server that is not there.
+    pub fn close(&self) {
+        self.state.send_replace(State::Closed);
     }
 
     /// From now on nothing that is sent arrives, on connections old and new.
@@ -58,8 +77,11 @@ impl Proxy {
 }
 
 async fn forward(client: TcpStream, target: Url, mut state: watch::Receiver<State>) {
-    if *state.borrow_and_update() == State::Silent {
-        return hang(client).await;
+    let at_first = *state.borrow_and_update();
+    match at_first {
+        State::Silent => return hang(client).await,
+        State::Closed => return,
+        State::Open | State::Deaf => {}
     }
     let query = |name: &str| {
         let mut pairs = target.query_pairs();
@@ -95,9 +117,14 @@ async fn pump(
     loop {
         tokio::select! {
             biased;
-            _ = state.changed() => if *state.borrow() == State::Silent {
-                return hang((from, to)).await;
-            },
+            _ = state.changed() => {
+                let now = *state.borrow();
+                match now {
+                    State::Silent => return hang((from, to)).await,
+                    State::Closed => return,
+                    State::Open | State::Deaf => {}
+                }
+            }
             read = from.read(&mut buffer) => match read {
                 Ok(length) if length > 0 => {
                     let listens = buffer[..length].windows(7).any(|word| word == b"LISTEN ");

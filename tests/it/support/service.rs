@@ -18,7 +18,7 @@ pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if name == "DATABASE_URL" || name.starts_with("LEASEHOLD_") {
+        if name.starts_with("DATABASE_URL") || name.starts_with("LEASEHOLD_") {
             command.env_remove(&*name);
         }
     }
@@ -80,6 +80,16 @@ impl Service {
             .env("DATABASE_URL", database_url)
             .stdin(Stdio::null());
         Self::start(limited, "\"address\":\"").await
+    }
+
+    /// The same with the address of the database in a file.
+    pub async fn serve_from_file(file: &Path, flags: &[&str]) -> Self {
+        let mut serve = command(&["serve", "--bind=127.0.0.1:0", "--log-format=json"]);
+        serve
+            .args(["--log", "warn,leasehold::cli=info"])
+            .args(flags)
+            .env("DATABASE_URL_FILE", file);
+        Self::start(serve, "\"address\":\"").await
     }
 
     /// `leasehold dev` on a free port, with its data there.

@@ -1,6 +1,6 @@
 //! What an operator asks: how full it is, and how late the sweep.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::word::words;
 
@@ -59,11 +59,24 @@ pub struct Backlog {
     pub open: Vec<OpenTransactions>,
 }
 
-/// When the sweep last finished, by the database's clock.
+/// How the sweep is, by the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
     /// The instant of the answer.
     pub as_of: DateTime<Utc>,
-    /// `None` where it never has.
+    /// When one last found nothing more to do; `None` where none ever has.
     pub last_swept_at: Option<DateTime<Utc>>,
+    /// When a batch last left something to do; `None` after a sweep that finished.
+    pub unfinished_at: Option<DateTime<Utc>>,
+    /// Whether one is at work at this moment.
+    pub sweep_works: bool,
+}
+
+impl Readiness {
+    /// Whether a sweep finished, or at least got on, in this time, or is at work.
+    pub fn is_swept(&self, within: TimeDelta) -> bool {
+        let signs = [self.last_swept_at, self.unfinished_at];
+        let lately = |at: DateTime<Utc>| self.as_of - at <= within;
+        self.sweep_works || signs.into_iter().flatten().any(lately)
+    }
 }

@@ -55,14 +55,16 @@ impl Store {
         })
     }
 
-    /// Asks the database for its clock and the last sweep.
+    /// Asks the database for its clock, the last sweep and the one under way.
     ///
     /// # Errors
     /// Where the database does not answer, or has another schema.
     pub async fn readiness(&self) -> Result<Readiness, StoreError> {
         Ok(sqlx::query_as!(
             Readiness,
-            r#"select clock_timestamp() as "as_of!", last_swept_at from leasehold.sweeps"#,
+            r#"select clock_timestamp() as "as_of!", last_swept_at, unfinished_at,
+                      leasehold.sweep_works() as "sweep_works!"
+               from leasehold.sweeps"#,
         )
         .fetch_one(&self.durable)
         .await?)

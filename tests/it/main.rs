@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod alerts;
 mod bad_input;
 mod batches;
 mod changes;
@@ -47,6 +48,7 @@ mod sequences;
 mod shutdown;
 mod socket;
 mod socket_access;
+mod socket_log;
 mod stalled_reads;
 mod start_behind_locks;
 mod structure;

@@ -8,6 +8,7 @@ mod access;
 mod bad_input;
 mod batches;
 mod changes;
+mod chaos;
 mod commands;
 mod contract;
 mod crowd;

@@ -9,6 +9,7 @@ mod alerts;
 mod bad_input;
 mod batches;
 mod changes;
+mod chaos;
 mod commands;
 mod contract;
 mod crowd;

@@ -95,7 +95,7 @@ async fn a_database_that_is_not_there_is_asked_now_and_then_and_not_for_each_req
     let app = App::spawn_at(&proxy.url, &["--lease-ms=300000"]).await;
     app.join("r", "alice").await;
     let _clients = hammer(&app, 24);
-    proxy.close();
+    proxy.cut();
     sleep(Duration::from_millis(500)).await;
 
     let before = proxy.attempts();

@@ -63,7 +63,7 @@ impl StoreError {
             | Self::Rejected(error)
             | Self::Schema(error) => kind(error),
             Self::Locked | Self::WaitedInVain(_) => Kind::Lock,
-            Self::BadUrl | Self::Unexpected(_) => Kind::Other,
+            Self::BadUrl(_) | Self::Unexpected(_) => Kind::Other,
         }
     }
 }

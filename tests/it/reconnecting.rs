@@ -262,7 +262,7 @@ async fn a_password_and_a_host_that_change_in_the_file_need_no_restart() {
     write(&proxies[0], "second");
     until_joined("bob").await;
 
-    proxies[0].close();
+    proxies[0].cut();
     write(&proxies[1], "second");
     until_joined("carol").await;
 

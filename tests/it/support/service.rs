@@ -88,7 +88,7 @@ impl Service {
         limited
             .env("DATABASE_URL", database_url)
             .stdin(Stdio::null());
-        Self::start(limited, "\"address\":\"").await
+        Self::start(limited, "\"address\":\"").await.unwrap()
     }
 
     /// The same with the address of the database in a file.
@@ -98,7 +98,7 @@ impl Service {
             .args(["--log", "warn,leasehold::cli=info"])
             .args(flags)
             .env("DATABASE_URL_FILE", file);
-        Self::start(serve, "\"address\":\"").await
+        Self::start(serve, "\"address\":\"").await.unwrap()
     }
 
     /// `leasehold dev` on a free port, with its data there.

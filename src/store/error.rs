@@ -9,11 +9,9 @@ use crate::telemetry::DatabaseErrorKind as Kind;
 /// The cause is part of the sentence and not a source, or a chain of causes would say it twice.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The address of the database cannot be read.
-    #[error(
-        "DATABASE_URL is not a Postgres address; write postgres://user:password@host:5432/database"
-    )]
-    BadUrl,
+    /// The address of the database cannot be read; says which setting has it.
+    #[error("{0} is not a Postgres address; write postgres://user:password@host:5432/database")]
+    BadUrl(String),
     /// No connection, no answer in time, or a server that is starting or stopping: try again later.
     #[error("the database is not available: {0}")]
     Unavailable(sqlx::Error),
@@ -65,7 +63,7 @@ impl StoreError {
             | Self::Rejected(error)
             | Self::Schema(error) => kind(error),
             Self::Locked | Self::WaitedInVain(_) => Kind::Lock,
-            Self::BadUrl | Self::Unexpected(_) => Kind::Other,
+            Self::BadUrl(_) | Self::Unexpected(_) => Kind::Other,
         }
     }
 }

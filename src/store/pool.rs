@@ -4,13 +4,15 @@
 //! connection that comes back, so that every loss of the network takes some of
 //! its places for as long as TCP believes in them, and costs a busy service a
 //! round trip per call. Here a connection is kept
-//! only after a call that ended well. After an error, a time-out or a caller
-//! that went away it is dropped: nothing is left in it for the next.
+//! only after a call that Postgres answered. After an error of another kind, a
+//! time-out or a caller that went away it is dropped: nothing is left in it for
+//! the next. Where the server itself is gone, or only reads any more, all of its
+//! connections are dropped.
 
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,7 +25,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StoreError;
 use super::connector::Connector;
+use super::door::Door;
 use super::failures::{Failures, kind};
+use super::reach::Reach;
 use crate::telemetry::PoolFigures;
 
 /// A connection that lay idle for longer is tried before it is used, so that a
@@ -38,13 +42,15 @@ const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
 pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
-    connector: Connector,
+    door: Door,
     limit: u32,
     free: Arc<Semaphore>,
     /// Calls that wait for a connection.
     waiting: AtomicUsize,
     failures: Failures,
     idle: Mutex<Vec<Idle>>,
+    /// Counts how often all connections were dropped; none from before is kept after.
+    losses: AtomicU64,
     /// For a connection.
     wait: Duration,
     /// For an answer. Postgres gives up earlier by itself, but its own time-outs do
@@ -73,12 +79,13 @@ impl Connections {
         patience: Duration,
     ) -> Self {
         Self(Arc::new(Shared {
-            connector,
+            door: Door::new(connector),
             limit,
             free: Arc::new(Semaphore::new(limit as usize)),
             waiting: AtomicUsize::new(0),
             failures: Failures::default(),
             idle: Mutex::default(),
+            losses: AtomicU64::new(0),
             wait,
             patience,
         }))
@@ -92,12 +99,14 @@ impl Connections {
                 let free = Arc::clone(&self.0.free).acquire_owned().await;
                 free.map_err(|_| Error::PoolClosed)?
             };
+            let losses = self.0.losses.load(Ordering::Acquire);
             let connection = match self.take_idle().await {
                 Some(connection) => connection,
-                None => self.0.connector.connect().await?,
+                None => self.0.door.connect().await?,
             };
             Ok(Held {
                 connection,
+                losses,
                 home: Arc::clone(&self.0),
                 _permit: permit,
             })
@@ -112,7 +121,14 @@ impl Connections {
     ) -> Result<T, StoreError> {
         let answer = in_time(self.0.patience, "no answer", async { Ok(work.await) });
         let outcome = answer.await.map_err(StoreError::from).flatten();
-        outcome.inspect_err(|error| self.0.failures.count(error.kind()))
+        outcome.inspect_err(|error| {
+            self.0.failures.count(error.kind());
+            if let StoreError::ReadOnly(error) | StoreError::Unavailable(error) = error
+                && let Reach::Server = Reach::of(error)
+            {
+                self.0.lose();
+            }
+        })
     }
 
     /// Counts what went wrong.
@@ -172,6 +188,12 @@ impl Shared {
         // Nothing that can panic is done while it is locked.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Drops all connections, those in use when they are given back.
+    fn lose(&self) {
+        self.losses.fetch_add(1, Ordering::AcqRel);
+        self.idle().clear();
+    }
 }
 
 /// A call that waits for a connection.
@@ -186,17 +208,31 @@ impl Drop for InLine<'_> {
 /// A connection that is in use; closed when dropped.
 pub(super) struct Held {
     connection: PgConnection,
+    /// Of the time when it was taken.
+    losses: u64,
     home: Arc<Shared>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Held {
-    /// Keeps it for the next call. Only for one on which every call ended well.
+    /// Keeps it for the next call. Only for one on which Postgres has answered every call.
     pub(super) fn release(self) {
-        self.home.idle().push(Idle {
-            connection: self.connection,
-            since: Instant::now(),
-        });
+        if self.losses == self.home.losses.load(Ordering::Acquire) {
+            self.home.idle().push(Idle {
+                connection: self.connection,
+                since: Instant::now(),
+            });
+        }
+    }
+
+    /// Decides by the outcome of its one call what becomes of it.
+    fn settle<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
+        match outcome.as_ref().map_err(Reach::of) {
+            Ok(_) | Err(Reach::Call) => self.release(),
+            Err(Reach::Connection) => {}
+            Err(Reach::Server) => self.home.lose(),
+        }
+        outcome
     }
 }
 
@@ -242,9 +278,9 @@ impl<'c> Executor<'c> for &Connections {
             let answer = async {
                 let mut held = connections.acquire().await?;
                 let answer = held.fetch_many(query).try_collect();
-                let rows: Vec<_> = in_time(connections.0.patience, "no answer", answer).await?;
-                held.release();
-                Ok(stream::iter(rows.into_iter().map(Ok)))
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                let rows: Vec<_> = held.settle(answer)?;
+                Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
             };
             connections.counted(answer).await
         })
@@ -262,9 +298,8 @@ impl<'c> Executor<'c> for &Connections {
             let answer = async {
                 let mut held = connections.acquire().await?;
                 let answer = held.fetch_optional(query);
-                let row = in_time(connections.0.patience, "no answer", answer).await?;
-                held.release();
-                Ok(row)
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
             };
             connections.counted(answer).await
         })
@@ -283,9 +318,8 @@ impl<'c> Executor<'c> for &Connections {
             let answer = async {
                 let mut held = connections.acquire().await?;
                 let answer = held.prepare_with(sql, parameters);
-                let statement = in_time(connections.0.patience, "no answer", answer).await?;
-                held.release();
-                Ok(statement)
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
             };
             connections.counted(answer).await
         })
@@ -299,10 +333,9 @@ impl<'c> Executor<'c> for &Connections {
         Box::pin(async move {
             let answer = async {
                 let mut held = connections.acquire().await?;
-                let description = held.describe(sql);
-                let description = in_time(connections.0.patience, "no answer", description).await?;
-                held.release();
-                Ok(description)
+                let answer = held.describe(sql);
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
             };
             connections.counted(answer).await
         })

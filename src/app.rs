@@ -99,6 +99,7 @@ impl Application {
             max_batch_items: args.limits.max_batch_items,
             max_message_bytes: args.limits.max_body_bytes,
             keep_alive: args.live.keep_alive,
+            stall_timeout: args.edge.stall_timeout,
             poll: args.live.poll,
             sweep_interval: args.leases.sweep_interval(),
             drain: drain.clone(),

@@ -109,6 +109,7 @@ impl ServeArgs {
                 timeout: self.edge.request_timeout,
             },
             idle_timeout: self.edge.idle_timeout,
+            stall_timeout: self.edge.stall_timeout,
             shutdown_timeout,
         }
     }

@@ -19,6 +19,7 @@ mod moderation;
 mod openapi;
 mod page;
 mod path;
+mod peer;
 mod pulse;
 mod rooms;
 mod routes;

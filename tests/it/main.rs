@@ -34,6 +34,7 @@ mod model;
 mod moderation;
 mod openapi;
 mod outages;
+mod peers;
 mod pooler;
 mod processes;
 mod purge;

@@ -66,8 +66,11 @@ const FLOORS: &[&str] = &[
 /// Which floors a crate is named on; on no other.
 const CRATES: &[(&str, &[&str])] = &[
     ("actix_web", &["http", "app", "main"]),
+    ("actix_http", &["http"]),
+    ("actix_service", &["http"]),
     ("actix_ws", &["http"]),
     ("actix_cors", &["http"]),
+    ("socket2", &["http"]),
     ("sqlx", &["store"]),
     ("clap", &["config", "cli", "main", "telemetry"]),
     ("metrics_exporter_prometheus", &["telemetry"]),

@@ -7,6 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use super::connection::Connection;
 use crate::http::events::first;
 use crate::http::path::RoomPath;
+use crate::http::peer::Peer;
 use crate::http::{Access, Api, ApiError};
 
 /// Take part in a room over a WebSocket
@@ -32,7 +33,7 @@ pub(crate) async fn socket(
             "this address is a WebSocket; for server-sent events ask for /events",
         ));
     }
-    let mut subscription = api.live.subscribe(&room_id)?;
+    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
     let snapshot = first(&mut subscription, api.timeout).await?;
     let (response, out, inward) = actix_ws::handle(&request, payload)
         .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;
@@ -40,7 +41,7 @@ pub(crate) async fn socket(
         .max_frame_size(api.max_message_bytes)
         .aggregate_continuations()
         .max_continuation_size(api.max_message_bytes);
-    let connection = Connection::new(api, access, room_id, out);
+    let connection = Connection::new(api, access, Peer::of(&request), room_id, out);
     actix_web::rt::spawn(connection.run(snapshot, subscription, inward));
     Ok(response)
 }

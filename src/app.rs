@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::ServeArgs;
+use crate::descriptors;
 use crate::http::auth::{Authentication, Gate};
 use crate::http::{self, Api, Drain, Pulse};
-use crate::jobs::{Purge, Sweep, every};
+use crate::jobs::{Purge, Sweep, Tidy, every};
 use crate::presence::Presence;
 use crate::store::{DatabaseSettings, DatabaseUrl, Hints, Migrations, Store};
 use crate::stream::Live;
@@ -54,18 +55,20 @@ impl Application {
             );
         }
 
+        let shares = descriptors::share(descriptors::raise_limit(), args.descriptors());
         let store = Store::new(&database)?;
         let metrics = Metrics::new()?;
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();
         let wakes = Wakes::default();
-        let presence = Presence::start(&store, args.presence()?, &wakes, &mut lanes);
+        let presence = Presence::start(&store, args.presence()?, &wakes, &metrics, &mut lanes);
         // Before the first answer, which is then judged by a clock that runs.
         presence
             .beat()
             .await
             .context("the database does not take the first beat")?;
         let mut jobs = JoinSet::new();
+        let tidy = Tidy(metrics.clone());
         if let Some(interval) = args.leases.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
             jobs.spawn(every(interval, stop.clone(), sweep));
@@ -82,7 +85,7 @@ impl Application {
         let live = Live::new(
             presence.clone(),
             wakes.clone(),
-            args.live.settings(),
+            args.live.settings(shares.subscribers),
             metrics.clone(),
             stop.clone(),
         );
@@ -107,10 +110,14 @@ impl Application {
             stop: stop.clone(),
         };
         let gate = Gate::new(authentication, args.edge.rate());
-        let (server, address) =
-            http::server(args.server(SHUTDOWN), Data::new(api), Data::new(gate))?;
+        let (server, address) = http::server(
+            args.server(shares.connections, SHUTDOWN),
+            Data::new(api),
+            Data::new(gate),
+        )?;
         let pulse = Pulse::new(address, pulse_key);
         jobs.spawn(every(Pulse::INTERVAL, stop.clone(), pulse));
+        jobs.spawn(every(Tidy::INTERVAL, stop.clone(), tidy));
         Ok(Self {
             server,
             address,

@@ -72,7 +72,15 @@ pub struct ConnectionArgs {
     pub held_connections: u32,
 }
 
+/// Connections of the hints and of the purge.
+const BESIDE: u32 = 8;
+
 impl ConnectionArgs {
+    /// The most that serving opens.
+    pub fn all(&self) -> usize {
+        (2 * self.db_connections + self.held_connections + BESIDE) as usize
+    }
+
     /// For serving.
     pub fn serving(&self, url: DatabaseUrl) -> DatabaseSettings {
         DatabaseSettings {

@@ -51,17 +51,17 @@ fn on_or_off(text: &str) -> Result<bool, String> {
 }
 
 impl LiveArgs {
-    /// How subscriptions are served.
-    pub fn settings(&self) -> LiveSettings {
+    /// How subscriptions are served, where there may be so many.
+    pub fn settings(&self, max_subscribers: usize) -> LiveSettings {
         LiveSettings {
             poll: self.poll,
-            max_subscribers: self.max_subscribers,
+            max_subscribers,
             max_subscribers_per_room: self.max_subscribers_per_room,
             // A proxy or a company may be one address to an instance, so no more is kept from it
             // than others need to get in.
             max_subscribers_per_client: self
                 .max_subscribers_per_client
-                .unwrap_or((self.max_subscribers * 3).div_ceil(4)),
+                .unwrap_or((max_subscribers * 3).div_ceil(4)),
         }
     }
 }

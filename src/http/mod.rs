@@ -7,6 +7,7 @@ mod batches;
 mod body;
 mod changes;
 mod cors;
+mod crowd;
 mod docs;
 mod drain;
 mod error;

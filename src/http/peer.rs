@@ -15,6 +15,12 @@ use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::crowd::Place;
+
+/// The server spins where it comes by in vain so often in so short a time: it does once a client that
+/// sends request after request, without waiting for answers, has filled what is read ahead.
+const SPIN: (u32, Duration) = (1_000, Duration::from_millis(100));
+
 /// What is known of the other end, for what is streamed to it.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
@@ -55,20 +61,43 @@ pub(super) struct PeerStream {
     patience: Duration,
     /// Until when it must take something; only while it does not.
     cut: Option<Pin<Box<Sleep>>>,
+    /// How often the server has come by since then without anything read or written.
+    in_vain: (u32, Instant),
+    _place: Place,
 }
 
 impl PeerStream {
-    pub(super) fn new(tcp: TcpStream, patience: Duration) -> Self {
+    pub(super) fn new(tcp: TcpStream, place: Place, patience: Duration) -> Self {
         Self {
             tcp,
             peer: Rc::default(),
             patience,
             cut: None,
+            in_vain: (0, Instant::now()),
+            _place: place,
         }
     }
 
     pub(super) fn peer(&self) -> &Rc<Peer> {
         &self.peer
+    }
+
+    fn came_in_vain(&mut self) -> Result<()> {
+        let (often, quickly) = SPIN;
+        if self.in_vain.0 == 0 {
+            self.in_vain.1 = Instant::now();
+        }
+        self.in_vain.0 += 1;
+        if self.in_vain.0 < often {
+            return Ok(());
+        }
+        self.in_vain.0 = 0;
+        if self.in_vain.1.elapsed() > quickly {
+            return Ok(());
+        }
+        tracing::debug!("a peer was cut off that did not wait for its answers");
+        self.tcp.set_zero_linger()?;
+        Err(Error::from(ErrorKind::ConnectionAborted))
     }
 }
 
@@ -81,6 +110,7 @@ impl AsyncRead for PeerStream {
         let this = self.get_mut();
         let (room, before) = (buffer.remaining(), buffer.filled().len());
         ready!(Pin::new(&mut this.tcp).poll_read(context, buffer))?;
+        this.in_vain.0 = 0;
         if room > 0 && buffer.filled().len() == before {
             this.peer.has_left.set(true);
         }
@@ -99,8 +129,10 @@ impl AsyncWrite for PeerStream {
         this.peer.is_behind.set(attempt.is_pending());
         if attempt.is_ready() {
             this.cut = None;
+            this.in_vain.0 = 0;
             return attempt;
         }
+        this.came_in_vain()?;
         let cut = this.cut.get_or_insert_with(|| {
             let stalled = Instant::now() + this.patience;
             let end = this.peer.streams_until.get();
@@ -114,7 +146,9 @@ impl AsyncWrite for PeerStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_flush(context)
+        let this = self.get_mut();
+        this.came_in_vain()?;
+        Pin::new(&mut this.tcp).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {

@@ -1,8 +1,10 @@
 //! The server: what wraps the routes, and how long anything may take.
 
+use std::future::ready;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::{HttpService, Protocol};
@@ -16,6 +18,7 @@ use anyhow::Context;
 use socket2::{Domain, Socket, Type};
 
 use super::auth::Gate;
+use super::crowd::{self, Crowd};
 use super::peer::PeerStream;
 use super::{Api, ApiError, BodyLimits, access_log, cors, routes};
 
@@ -34,8 +37,10 @@ const UNSENT: u32 = 65_536;
 pub struct ServerSettings {
     /// Port 0 takes a free one.
     pub bind: SocketAddr,
-    /// Threads that serve; 0 for one a core.
+    /// Threads that serve.
     pub workers: usize,
+    /// Connections at a time; others wait to be accepted.
+    pub max_connections: usize,
     /// Of pages that may ask from elsewhere; `*` for all of them.
     pub origins: Vec<String>,
     /// How large a body may be, and how long a request's head, and then its body, may take to arrive.
@@ -60,6 +65,7 @@ pub fn server(
     let ServerSettings {
         bind,
         workers,
+        max_connections,
         origins,
         bodies,
         idle_timeout,
@@ -70,12 +76,13 @@ pub fn server(
         format!("cannot listen on {bind}; set LEASEHOLD_BIND to a free address")
     })?;
     let address = listener.local_addr()?;
-    let mut server = Server::build()
+    let connections_of_a_worker = (max_connections / workers).max(1);
+    let crowd = Crowd::new(connections_of_a_worker * workers);
+    let server = Server::build()
         .disable_signals()
+        .workers(workers)
+        .max_concurrent_connections(connections_of_a_worker)
         .shutdown_timeout(shutdown_timeout.as_secs());
-    if workers > 0 {
-        server = server.workers(workers);
-    }
     let stopping = server.graceful_shutdown_signal();
     // As actix's own `HttpServer` does, which has no place for the stream that watches the peer.
     let server = server.listen("http", listener, move || {
@@ -83,10 +90,12 @@ pub fn server(
             .app_data(api.clone())
             .app_data(gate.clone())
             .app_data(bodies)
+            .app_data(Data::from(Arc::clone(&crowd)))
             .app_data(query_config())
             .wrap(Condition::new(!origins.is_empty(), cors::cors(&origins)))
             .wrap(from_fn(access_log::log))
-            .configure(routes::routes)
+            .wrap(from_fn(crowd::make_room))
+            .configure(|config| routes::routes(config, &api))
             .into_factory()
             .map_err(|error: Error| error.error_response());
         let stopping = stopping.clone();
@@ -103,10 +112,11 @@ pub fn server(
                 data.insert(Rc::clone(stream.peer()));
             })
             .finish(map_config(app, |()| AppConfig::default()));
-        fn_service(move |tcp: TcpStream| async move {
+        let crowd = Arc::clone(&crowd);
+        fn_service(move |tcp: TcpStream| {
             let from = tcp.peer_addr().ok();
-            let stream = PeerStream::new(tcp, stall_timeout);
-            Ok((stream, Protocol::Http1, from))
+            let stream = PeerStream::new(tcp, crowd.enter(), stall_timeout);
+            ready(Ok((stream, Protocol::Http1, from)))
         })
         .and_then(http)
     })?;

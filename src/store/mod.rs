@@ -8,6 +8,8 @@ mod departures;
 mod disconnect;
 mod door;
 mod error;
+mod failures;
+mod figures;
 mod handle;
 mod health;
 mod heartbeat;

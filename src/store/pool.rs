@@ -12,7 +12,7 @@
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::StoreError;
 use super::connector::Connector;
 use super::door::Door;
+use super::failures::{Failures, kind};
 use super::reach::Reach;
+use crate::telemetry::PoolFigures;
 
 /// A connection that lay idle for longer is tried before it is used, so that a
 /// restart of Postgres costs a reconnect and not an answer.
@@ -43,6 +45,9 @@ struct Shared {
     door: Door,
     limit: u32,
     free: Arc<Semaphore>,
+    /// Calls that wait for a connection.
+    waiting: AtomicUsize,
+    failures: Failures,
     idle: Mutex<Vec<Idle>>,
     /// Counts how often all connections were dropped; none from before is kept after.
     losses: AtomicU64,
@@ -77,6 +82,8 @@ impl Connections {
             door: Door::new(connector),
             limit,
             free: Arc::new(Semaphore::new(limit as usize)),
+            waiting: AtomicUsize::new(0),
+            failures: Failures::default(),
             idle: Mutex::default(),
             losses: AtomicU64::new(0),
             wait,
@@ -87,10 +94,11 @@ impl Connections {
     /// A connection of one's own, for more than one statement; give it back with [`Held::release`].
     pub(super) async fn acquire(&self) -> Result<Held, Error> {
         in_time(self.0.wait, "no connection", async {
-            let permit = Arc::clone(&self.0.free)
-                .acquire_owned()
-                .await
-                .map_err(|_| Error::PoolClosed)?;
+            let permit = {
+                let _waiting = self.0.wait_in_line();
+                let free = Arc::clone(&self.0.free).acquire_owned().await;
+                free.map_err(|_| Error::PoolClosed)?
+            };
             let losses = self.0.losses.load(Ordering::Acquire);
             let connection = match self.take_idle().await {
                 Some(connection) => connection,
@@ -112,13 +120,37 @@ impl Connections {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let answer = in_time(self.0.patience, "no answer", async { Ok(work.await) });
-        let answer = answer.await.unwrap_or_else(|error| Err(error.into()));
-        if let Err(StoreError::ReadOnly(error) | StoreError::Unavailable(error)) = &answer
-            && let Reach::Server = Reach::of(error)
-        {
-            self.0.lose();
+        let outcome = answer.await.map_err(StoreError::from).flatten();
+        outcome.inspect_err(|error| {
+            self.0.failures.count(error.kind());
+            if let StoreError::ReadOnly(error) | StoreError::Unavailable(error) = error
+                && let Reach::Server = Reach::of(error)
+            {
+                self.0.lose();
+            }
+        })
+    }
+
+    /// Counts what went wrong.
+    async fn counted<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let outcome = call.await;
+        outcome.inspect_err(|error| self.0.failures.count(kind(error)))
+    }
+
+    /// How many connections and callers there are now.
+    pub(super) fn figures(&self) -> PoolFigures {
+        let limit = self.0.limit as usize;
+        PoolFigures {
+            limit,
+            in_use: limit - self.0.free.available_permits().min(limit),
+            idle: self.0.idle().len(),
+            waiting: self.0.waiting.load(Ordering::Relaxed),
         }
-        answer
+    }
+
+    /// What has gone wrong so far.
+    pub(super) fn failures(&self) -> &Failures {
+        &self.0.failures
     }
 
     /// One that is there and, where it was long unused, answers.
@@ -146,6 +178,12 @@ impl Connections {
 }
 
 impl Shared {
+    /// One more waits, as long as what this returns lives.
+    fn wait_in_line(&self) -> impl Drop {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        InLine(&self.waiting)
+    }
+
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
         // Nothing that can panic is done while it is locked.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
@@ -155,6 +193,15 @@ impl Shared {
     fn lose(&self) {
         self.losses.fetch_add(1, Ordering::AcqRel);
         self.idle().clear();
+    }
+}
+
+/// A call that waits for a connection.
+struct InLine<'a>(&'a AtomicUsize);
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -228,11 +275,14 @@ impl<'c> Executor<'c> for &Connections {
         let connections = self.clone();
         // All rows before the first is passed on: a reader that dawdles holds no connection.
         stream::once(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.fetch_many(query).try_collect();
-            let answer = in_time(connections.0.patience, "no answer", answer).await;
-            let rows: Vec<_> = held.settle(answer)?;
-            Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.fetch_many(query).try_collect();
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                let rows: Vec<_> = held.settle(answer)?;
+                Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
+            };
+            connections.counted(answer).await
         })
         .try_flatten()
         .boxed()
@@ -245,10 +295,13 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.fetch_optional(query);
-            let answer = in_time(connections.0.patience, "no answer", answer).await;
-            held.settle(answer)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.fetch_optional(query);
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
+            };
+            connections.counted(answer).await
         })
     }
 
@@ -262,10 +315,13 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.prepare_with(sql, parameters);
-            let answer = in_time(connections.0.patience, "no answer", answer).await;
-            held.settle(answer)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.prepare_with(sql, parameters);
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
+            };
+            connections.counted(answer).await
         })
     }
 
@@ -275,10 +331,13 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.describe(sql);
-            let answer = in_time(connections.0.patience, "no answer", answer).await;
-            held.settle(answer)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.describe(sql);
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
+            };
+            connections.counted(answer).await
         })
     }
 }

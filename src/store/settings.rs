@@ -72,6 +72,11 @@ impl DatabaseSettings {
         self.pool(self.held_connections, "off", turn)
     }
 
+    /// For the metrics.
+    pub(super) fn figures(&self) -> Result<Connections, StoreError> {
+        self.pool(1, "off", LOCK_WAIT)
+    }
+
     fn pool(
         &self,
         connections: u32,

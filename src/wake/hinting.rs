@@ -46,7 +46,7 @@ impl Hinting {
             let rooms = self.wakes.hints().await;
             let pause = match self.hints.send(rooms).await {
                 Ok(()) => {
-                    self.metrics.hints_sent();
+                    self.metrics.streams.hints_sent();
                     GATHER
                 }
                 Err(error) => {
@@ -73,7 +73,7 @@ impl Hinting {
         self.wakes.missed();
         loop {
             let rooms = listener.heard().await?;
-            self.metrics.hint_heard();
+            self.metrics.streams.hint_heard();
             self.wakes.hinted(rooms.iter());
         }
     }

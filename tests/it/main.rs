@@ -5,9 +5,11 @@
 mod support;
 
 mod access;
+mod alerts;
 mod bad_input;
 mod batches;
 mod changes;
+mod chaos;
 mod commands;
 mod contract;
 mod crowd;
@@ -30,6 +32,7 @@ mod limits;
 mod listing;
 mod live;
 mod live_processes;
+mod metrics;
 mod migrations;
 mod model;
 mod moderation;
@@ -47,6 +50,7 @@ mod sequences;
 mod shutdown;
 mod socket;
 mod socket_access;
+mod socket_log;
 mod stalled_reads;
 mod start_behind_locks;
 mod structure;

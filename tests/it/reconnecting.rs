@@ -95,7 +95,7 @@ async fn a_database_that_is_not_there_is_asked_now_and_then_and_not_for_each_req
     let app = App::spawn_at(&proxy.url, &["--lease-ms=300000"]).await;
     app.join("r", "alice").await;
     let _clients = hammer(&app, 24);
-    proxy.close();
+    proxy.cut();
     sleep(Duration::from_millis(500)).await;
 
     let before = proxy.attempts();
@@ -262,7 +262,7 @@ async fn a_password_and_a_host_that_change_in_the_file_need_no_restart() {
     write(&proxies[0], "second");
     until_joined("bob").await;
 
-    proxies[0].close();
+    proxies[0].cut();
     write(&proxies[1], "second");
     until_joined("carol").await;
 

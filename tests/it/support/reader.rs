@@ -43,6 +43,13 @@ impl Reader {
         Self(stream)
     }
 
+    /// Sends so many more requests, as far as they are taken.
+    pub async fn ask_on(&mut self, path: &str, count: usize) {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: leasehold\r\n\r\n");
+        // The other side may end meanwhile.
+        let _ = self.0.write_all(request.repeat(count).as_bytes()).await;
+    }
+
     /// Reads all of a stream up to the end of its snapshot, so that nothing is left when it closes.
     pub async fn snapshot(&mut self) {
         self.until("}\n\n\r\n").await;

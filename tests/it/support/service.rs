@@ -54,12 +54,41 @@ impl Service {
 
     /// The same with a log of one's choice, which must show its start.
     pub async fn serve_logging(filter: &str, database_url: &str, flags: &[&str]) -> Self {
+        Self::try_serve(filter, database_url, flags).await.unwrap()
+    }
+
+    /// The same; what it said, where it ended at once.
+    pub async fn try_serve(
+        filter: &str,
+        database_url: &str,
+        flags: &[&str],
+    ) -> Result<Self, String> {
         let mut serve = command(&["serve", "--bind=127.0.0.1:0", "--log-format=json"]);
         serve
             .args(["--log", filter])
             .args(flags)
             .env("DATABASE_URL", database_url);
         Self::start(serve, "\"address\":\"").await
+    }
+
+    /// `leasehold serve` with limits of open files, the soft one and the hard one.
+    pub async fn serve_limited(files: (usize, usize), database_url: &str, flags: &[&str]) -> Self {
+        let set = format!(
+            "ulimit -Sn {} && ulimit -Hn {} && exec \"$0\" \"$@\"",
+            files.0, files.1
+        );
+        let serve = command(&["serve", "--bind=127.0.0.1:0", "--log-format=json"]);
+        let mut limited = Command::new("sh");
+        limited.arg("-c").arg(set).arg(serve.get_program());
+        limited.args(serve.get_args()).args(flags);
+        limited.arg("--log=warn,leasehold::cli=info");
+        for (name, _) in serve.get_envs() {
+            limited.env_remove(name);
+        }
+        limited
+            .env("DATABASE_URL", database_url)
+            .stdin(Stdio::null());
+        Self::start(limited, "\"address\":\"").await.unwrap()
     }
 
     /// The same with the address of the database in a file.
@@ -69,18 +98,18 @@ impl Service {
             .args(["--log", "warn,leasehold::cli=info"])
             .args(flags)
             .env("DATABASE_URL_FILE", file);
-        Self::start(serve, "\"address\":\"").await
+        Self::start(serve, "\"address\":\"").await.unwrap()
     }
 
     /// `leasehold dev` on a free port, with its data there.
     pub async fn dev(data_dir: &Path) -> Self {
         let mut dev = command(&["dev", "--bind=127.0.0.1:0", "--log=warn", "--data-dir"]);
         dev.arg(data_dir);
-        Self::start(dev, "listens on http://").await
+        Self::start(dev, "listens on http://").await.unwrap()
     }
 
     /// Starts it and waits until it says its address, after `mark`.
-    async fn start(mut command: Command, mark: &str) -> Self {
+    async fn start(mut command: Command, mark: &str) -> Result<Self, String> {
         let output = NamedTempFile::new().unwrap();
         let child = command
             .stdout(output.reopen().unwrap())
@@ -103,10 +132,11 @@ impl Service {
                 && let Some(end) = rest.find(['"', '\n'])
             {
                 service.url = format!("http://{}", &rest[..end]);
-                return service;
+                return Ok(service);
             }
-            let ended = service.child.try_wait().unwrap();
-            assert!(ended.is_none(), "it ended: {said}");
+            if service.child.try_wait().unwrap().is_some() {
+                return Err(format!("it ended: {said}"));
+            }
             assert!(Instant::now() < deadline, "it does not listen: {said}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -120,6 +150,23 @@ impl Service {
             .read_to_end(&mut bytes)
             .unwrap();
         text(&bytes)
+    }
+
+    /// Processor time that it has used, user's and system's.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        Duration::from_millis(ticks * 10)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -19,6 +19,7 @@ mod disconnect;
 mod documents;
 mod drain;
 mod expiry;
+mod failover;
 mod faults;
 mod feed_after_purge;
 mod gateway;

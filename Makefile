@@ -3,10 +3,10 @@
 export SQLX_OFFLINE := true
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt sqlx schema check-api bench clean
+.PHONY: help run test test-matrix chaos fmt sqlx schema check-api bench clean
 
 help: ## Print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Start the service with a private PostgreSQL; data lasts across runs
 	@scripts/install-postgres
@@ -18,6 +18,12 @@ test: ## Run every check and every test, as CI does
 	scripts/check-sqlx
 	cargo test --locked --workspace
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+test-matrix: ## Run the tests on PostgreSQL 14, 16, 17 and 18
+	scripts/test-matrix
+
+chaos: ## Let everything fail for ten minutes, or CHAOS_SECONDS; CHAOS_SEED repeats a run
+	cargo test --locked --test it chaos:: -- --ignored --nocapture --test-threads=1
 
 fmt: ## Format the code
 	cargo fmt

@@ -232,7 +232,6 @@ create function leasehold.lock_live_sessions(
 as $$
 declare
     v_first_end bigint;
-    v_clocks record;
 begin
     select array_agg(l.ctid), array_agg(l.ord::integer), min(l.lease_end)
       into places, locked, v_first_end
@@ -242,9 +241,7 @@ begin
                 on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
                and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
                for no key update of m skip locked) l;
-    v_clocks := leasehold.clocks(p_now);
-    now := v_clocks.now;
-    lease_now := v_clocks.lease_now;
+    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
     live := locked;
     if leasehold.lease_expired(v_first_end, lease_now) then
         -- A locked row does not move.

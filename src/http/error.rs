@@ -195,7 +195,7 @@ impl From<&StoreError> for ApiError {
                 tracing::warn!(%error, "no answer from the database");
                 Self::unavailable("the database is not available; try again")
             }
-            StoreError::Schema(_) | StoreError::BadUrl | StoreError::Unexpected(_) => {
+            StoreError::Schema(_) | StoreError::BadUrl(_) | StoreError::Unexpected(_) => {
                 tracing::error!(%error, "the database does not answer as it should");
                 Self::unavailable("the service cannot answer; its log says why")
             }

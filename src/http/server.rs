@@ -95,7 +95,7 @@ pub fn server(
             .wrap(Condition::new(!origins.is_empty(), cors::cors(&origins)))
             .wrap(from_fn(access_log::log))
             .wrap(from_fn(crowd::make_room))
-            .configure(routes::routes)
+            .configure(|config| routes::routes(config, &api))
             .into_factory()
             .map_err(|error: Error| error.error_response());
         let stopping = stopping.clone();

@@ -153,7 +153,7 @@ impl Live {
             },
             &self.runtime,
         );
-        self.watched.metrics.watched_rooms(rooms.len());
+        self.watched.metrics.streams.watched_rooms(rooms.len());
         room
     }
 }

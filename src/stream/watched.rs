@@ -96,7 +96,7 @@ impl Seat {
         *lock(&watched.clients).entry(client.clone()).or_default() += 1;
         room.seats.fetch_add(1, Ordering::Relaxed);
         watched.seats.fetch_add(1, Ordering::Relaxed);
-        watched.metrics.subscriber_came();
+        watched.metrics.streams.subscriber_came();
         Self {
             client,
             room,
@@ -115,7 +115,7 @@ impl Drop for Seat {
         }
         self.room.seats.fetch_sub(1, Ordering::Relaxed);
         self.watched.seats.fetch_sub(1, Ordering::Relaxed);
-        self.watched.metrics.subscriber_gone();
+        self.watched.metrics.streams.subscriber_gone();
         // The watcher of a room without subscribers ends.
         self.room.bell.nudge();
     }
@@ -130,7 +130,7 @@ impl Watched {
         }
         rooms.remove(&room.id);
         self.wakes.unwatch(&room.id);
-        self.metrics.watched_rooms(rooms.len());
+        self.metrics.streams.watched_rooms(rooms.len());
         true
     }
 }

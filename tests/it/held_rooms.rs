@@ -8,7 +8,7 @@ use sqlx::raw_sql;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 
-use super::support::{App, Database};
+use super::support::{App, Database, Events};
 
 /// Longer than any answer takes that waits for nobody, and far shorter than the hold.
 const SOON: Duration = Duration::from_millis(800);
@@ -22,8 +22,9 @@ async fn post(app: &App, room: &str, action: &str, body: Value) -> (u16, Value) 
     (status, response.json().await.unwrap_or_default())
 }
 
-/// Everything that a member of a room does, one after the other; panics where anything is late.
-async fn a_visit(app: &App, room: &str, user: &str) {
+/// Everything that a member of a room does, one after the other, seen by a subscriber; panics
+/// where anything is late.
+async fn a_visit(app: &App, room: &str, user: &str, events: &mut Events) {
     let began = Instant::now();
     let (status, joined) = post(app, room, "join", json!({ "userId": user })).await;
     assert_eq!(status, 200, "{joined}");
@@ -46,6 +47,8 @@ async fn a_visit(app: &App, room: &str, user: &str) {
     let list = app.participants(room).await;
     assert!(list["participants"].as_array().unwrap().len() < 100);
     assert_eq!(app.get("/rooms").await.status(), 200);
+    // Who leaves between two looks at the room is never told.
+    events.until("joined").await;
     let (status, answer) = post(app, room, "leave", session(json!({}))).await;
     assert_eq!(status, 204, "{answer}");
     let took = began.elapsed();
@@ -84,8 +87,7 @@ async fn holding(lock: &str, trickle: &'static [(&'static str, &'static str)]) {
         let looked = Instant::now();
         app.participants("held").await;
         assert!(looked.elapsed() < SOON, "the list of the held room is late");
-        a_visit(&app, "free", &format!("user-{turn}")).await;
-        events.until("joined").await;
+        a_visit(&app, "free", &format!("user-{turn}"), &mut events).await;
         turn += 1;
     }
     // Those who need the row wait for it, and are answered the moment it is released.

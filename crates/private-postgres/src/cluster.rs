@@ -38,13 +38,13 @@ const PLAIN_IN_URLS: AsciiSet = NON_ALPHANUMERIC
 #[derive(Debug)]
 pub struct Cluster {
     options: ClusterOptions,
-    programs: Programs,
+    pub(crate) programs: Programs,
     child: Option<Child>,
     log_start: u64,
     ended: bool,
     spawner: Spawner,
     // Last, so that the lock is held until the server has ended.
-    directory: Directory,
+    pub(crate) directory: Directory,
 }
 
 impl Cluster {
@@ -54,11 +54,7 @@ impl Cluster {
     /// # Errors
     /// Any [`ClusterError`]; nothing is left running then.
     pub fn start(options: ClusterOptions) -> Result<Self, ClusterError> {
-        let directory = Directory::open(&options.data_dir)?;
-        if options.durability == Durability::ThrowAway {
-            outlive_leftover(&directory.data());
-            directory.clear()?;
-        }
+        let directory = Self::open(&options)?;
         let programs = match directory.data_major()? {
             Some(major) => Programs::find_for(&directory.data(), major)?,
             None => {
@@ -67,6 +63,25 @@ impl Cluster {
                 programs
             }
         };
+        Self::supervise(options, programs, directory)
+    }
+
+    /// Takes the directory, empty where its data should not last.
+    pub(crate) fn open(options: &ClusterOptions) -> Result<Directory, ClusterError> {
+        let directory = Directory::open(&options.data_dir)?;
+        if options.durability == Durability::ThrowAway {
+            outlive_leftover(&directory.data());
+            directory.clear()?;
+        }
+        Ok(directory)
+    }
+
+    /// Starts a server on a directory that has a cluster.
+    pub(crate) fn supervise(
+        options: ClusterOptions,
+        programs: Programs,
+        directory: Directory,
+    ) -> Result<Self, ClusterError> {
         let spawner =
             Spawner::start().map_err(ClusterError::io("start a thread for", directory.base()))?;
         let mut cluster = Self {
@@ -177,7 +192,7 @@ impl Cluster {
         }
     }
 
-    fn shut_down(&mut self) -> Result<(), ClusterError> {
+    pub(crate) fn shut_down(&mut self) -> Result<(), ClusterError> {
         self.check()?;
         let Some(mut child) = self.child.take() else {
             return Ok(());
@@ -208,7 +223,7 @@ impl Cluster {
         }
     }
 
-    fn launch(&mut self) -> Result<(), ClusterError> {
+    pub(crate) fn launch(&mut self) -> Result<(), ClusterError> {
         let deadline = Instant::now() + LEFTOVER_PATIENCE;
         loop {
             match self.launch_once() {

@@ -29,6 +29,7 @@ mod postmaster;
 mod programs;
 mod server;
 mod socket;
+mod standby;
 #[cfg(test)]
 mod tests;
 mod users;

@@ -97,3 +97,30 @@ fn a_server_that_cannot_start_is_quoted() {
     );
     assert!(!directory.exists());
 }
+
+#[test]
+fn a_standby_has_what_was_committed_and_takes_over() {
+    let options = |name: &str| {
+        ClusterOptions::throw_away(name)
+            .setting("synchronous_commit", "remote_apply")
+            .setting("wal_retrieve_retry_interval", "100ms")
+    };
+    let mut primary = Cluster::start(options("unit-primary")).unwrap();
+    let mut standby = primary.start_standby(options("unit-standby")).unwrap();
+    ask(&primary, "alter system set synchronous_standby_names = '*'");
+    ask(&primary, "select pg_reload_conf(), pg_sleep(0.2)");
+    let made = ask(&primary, "create table kept as select 'here too' as words");
+    assert!(made.contains("SELECT 1"), "{made}");
+
+    primary.kill();
+    assert!(ask(&standby, "create table refused ()").contains("read-only"));
+    ask(&standby, "select pg_promote()");
+    assert!(ask(&standby, "insert into kept values ('and new')").contains("INSERT"));
+
+    drop(primary);
+    let next = standby.start_standby(options("unit-primary")).unwrap();
+    let both = ask(&next, "select string_agg(words, '+') from kept");
+    assert!(both.contains("here too+and new"), "{both}");
+    next.stop().unwrap();
+    standby.stop().unwrap();
+}

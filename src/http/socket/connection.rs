@@ -13,8 +13,10 @@ use bytestring::ByteString;
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::log::Log;
 use super::request::{Turn, answer};
 use crate::domain::{Heartbeat, RoomId, SessionKey};
+use crate::http::access_log::Subject;
 use crate::http::events::until;
 use crate::http::members::renew;
 use crate::http::peer::Peer;
@@ -36,6 +38,7 @@ pub(super) struct Connection {
     peer: Rc<Peer>,
     room_id: RoomId,
     out: actix_ws::Session,
+    log: Log,
     /// The session that was joined on this socket.
     session: Option<SessionKey>,
     next_ping: Instant,
@@ -64,6 +67,7 @@ impl Connection {
         peer: Rc<Peer>,
         room_id: RoomId,
         out: actix_ws::Session,
+        log: Log,
     ) -> Self {
         let credential_ends = access.expires_in().map(|left| Instant::now() + left);
         peer.stream_until(credential_ends);
@@ -77,6 +81,7 @@ impl Connection {
             peer,
             room_id,
             out,
+            log,
             session: None,
         }
     }
@@ -132,7 +137,7 @@ impl Connection {
                     self.unanswered = 0;
                     match message?.ok()? {
                         AggregatedMessage::Text(text) => {
-                            *answering = Some(Box::pin(answer(self.api.clone(), self.access.clone(), self.room_id.clone(), text)));
+                            *answering = Some(Box::pin(answer(self.api.clone(), self.access.clone(), self.room_id.clone(), text, self.log.begin("unknown"))));
                             Ok(())
                         }
                         AggregatedMessage::Binary(_) => return Some(CloseCode::Unsupported),
@@ -186,8 +191,11 @@ impl Connection {
     /// The client's software answered a ping, also where its page is hidden: a sign of life.
     fn renewal(&self, session: SessionKey) -> Renewing {
         let api = self.api.clone();
+        let mut entry = self.log.begin("pong");
+        entry.is_about(|| Subject::of(&session));
         Box::pin(async move {
             let outcome = renew(&api, Heartbeat::bare(session.clone())).await;
+            entry.end_with(&outcome);
             (session, outcome)
         })
     }
@@ -200,6 +208,7 @@ impl Connection {
         match outcome {
             Err(error) if error.status_code() == 409 && self.session.as_ref() == Some(&session) => {
                 self.session = None;
+                self.api.metrics.requests.refused(error.code());
                 let text = socket::text(&Stale::new(&session, error.code()));
                 self.send(&[text.into()]).await
             }
@@ -213,8 +222,13 @@ impl Connection {
         let Some(session) = self.session.take() else {
             return;
         };
-        if let Err(error) = self.api.presence.disconnect(session).await {
-            tracing::debug!(%error, "a lost socket was not reported; others see it by the missing heartbeats");
-        }
+        let mut entry = self.log.begin("disconnect");
+        entry.is_about(|| Subject::of(&session));
+        // Where it was not reported others see it by the missing heartbeats.
+        let outcome = match self.api.presence.disconnect(session).await {
+            Ok(outcome) => outcome.map_err(ApiError::from),
+            Err(error) => Err(error.into()),
+        };
+        entry.end_with(&outcome);
     }
 }

@@ -5,6 +5,7 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::connection::Connection;
+use super::log::Log;
 use crate::http::events::first;
 use crate::http::path::RoomPath;
 use crate::http::peer::Peer;
@@ -41,7 +42,8 @@ pub(crate) async fn socket(
         .max_frame_size(api.max_message_bytes)
         .aggregate_continuations()
         .max_continuation_size(api.max_message_bytes);
-    let connection = Connection::new(api, access, Peer::of(&request), room_id, out);
+    let peer = Peer::of(&request);
+    let connection = Connection::new(api, access, peer, room_id, out, Log::new(&request));
     actix_web::rt::spawn(connection.run(snapshot, subscription, inward));
     Ok(response)
 }

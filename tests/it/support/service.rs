@@ -18,7 +18,7 @@ pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if name == "DATABASE_URL" || name.starts_with("LEASEHOLD_") {
+        if name.starts_with("DATABASE_URL") || name.starts_with("LEASEHOLD_") {
             command.env_remove(&*name);
         }
     }
@@ -54,6 +54,15 @@ impl Service {
 
     /// The same with a log of one's choice, which must show its start.
     pub async fn serve_logging(filter: &str, database_url: &str, flags: &[&str]) -> Self {
+        Self::try_serve(filter, database_url, flags).await.unwrap()
+    }
+
+    /// The same; what it said, where it ended at once.
+    pub async fn try_serve(
+        filter: &str,
+        database_url: &str,
+        flags: &[&str],
+    ) -> Result<Self, String> {
         let mut serve = command(&["serve", "--bind=127.0.0.1:0", "--log-format=json"]);
         serve
             .args(["--log", filter])
@@ -79,18 +88,28 @@ impl Service {
         limited
             .env("DATABASE_URL", database_url)
             .stdin(Stdio::null());
-        Self::start(limited, "\"address\":\"").await
+        Self::start(limited, "\"address\":\"").await.unwrap()
+    }
+
+    /// The same with the address of the database in a file.
+    pub async fn serve_from_file(file: &Path, flags: &[&str]) -> Self {
+        let mut serve = command(&["serve", "--bind=127.0.0.1:0", "--log-format=json"]);
+        serve
+            .args(["--log", "warn,leasehold::cli=info"])
+            .args(flags)
+            .env("DATABASE_URL_FILE", file);
+        Self::start(serve, "\"address\":\"").await.unwrap()
     }
 
     /// `leasehold dev` on a free port, with its data there.
     pub async fn dev(data_dir: &Path) -> Self {
         let mut dev = command(&["dev", "--bind=127.0.0.1:0", "--log=warn", "--data-dir"]);
         dev.arg(data_dir);
-        Self::start(dev, "listens on http://").await
+        Self::start(dev, "listens on http://").await.unwrap()
     }
 
     /// Starts it and waits until it says its address, after `mark`.
-    async fn start(mut command: Command, mark: &str) -> Self {
+    async fn start(mut command: Command, mark: &str) -> Result<Self, String> {
         let output = NamedTempFile::new().unwrap();
         let child = command
             .stdout(output.reopen().unwrap())
@@ -113,10 +132,11 @@ impl Service {
                 && let Some(end) = rest.find(['"', '\n'])
             {
                 service.url = format!("http://{}", &rest[..end]);
-                return service;
+                return Ok(service);
             }
-            let ended = service.child.try_wait().unwrap();
-            assert!(ended.is_none(), "it ended: {said}");
+            if service.child.try_wait().unwrap().is_some() {
+                return Err(format!("it ended: {said}"));
+            }
             assert!(Instant::now() < deadline, "it does not listen: {said}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -143,6 +163,10 @@ impl Service {
             .collect();
         let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
         Duration::from_millis(ticks * 10)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: Signal) {

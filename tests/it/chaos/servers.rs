@@ -1,0 +1,111 @@
+//! The primary, and the standby that takes over.
+
+use std::time::Duration;
+
+use private_postgres::{Cluster, ClusterOptions};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, raw_sql};
+use tokio::time::{Instant, sleep};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A primary whose commits wait for its standby.
+pub struct Servers {
+    primary: Cluster,
+    standby: Option<Cluster>,
+    promotions: usize,
+}
+
+fn options(n: usize) -> ClusterOptions {
+    ClusterOptions::throw_away(["chaos-a", "chaos-b"][n % 2])
+        .setting("max_connections", "200")
+        .setting("synchronous_commit", "on")
+        .setting("wal_retrieve_retry_interval", "100ms")
+}
+
+impl Servers {
+    pub async fn start() -> Self {
+        let primary = Cluster::start(options(0)).unwrap();
+        let mut servers = Self {
+            primary,
+            standby: None,
+            promotions: 0,
+        };
+        servers.attach().await;
+        servers
+    }
+
+    /// Of the primary's database.
+    pub fn url(&self) -> String {
+        self.primary.url("postgres")
+    }
+
+    pub async fn connect(&self) -> PgConnection {
+        PgConnection::connect(&self.url()).await.unwrap()
+    }
+
+    /// Gives the primary a standby, for which it stops for a moment.
+    async fn attach(&mut self) {
+        let standby = self.primary.start_standby(options(self.promotions + 1));
+        self.standby = Some(standby.unwrap());
+        let mut primary = self.connect().await;
+        for statement in [
+            "alter system set synchronous_standby_names = '*'",
+            "select pg_reload_conf()",
+        ] {
+            raw_sql(statement).execute(&mut primary).await.unwrap();
+        }
+        self.until_followed().await;
+    }
+
+    /// Waits until the standby confirms what the primary commits.
+    async fn until_followed(&self) {
+        let mut primary = self.connect().await;
+        let deadline = Instant::now() + PATIENCE;
+        let follows = r#"select count(*) as "n!" from pg_stat_replication
+                          where sync_state in ('sync', 'quorum')"#;
+        while raw_sql(AssertSqlSafe(format!(
+            "do $$ begin assert ({follows}) = 1; end $$"
+        )))
+        .execute(&mut primary)
+        .await
+        .is_err()
+        {
+            assert!(Instant::now() < deadline, "no standby follows");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub fn kill_primary(&mut self) {
+        self.primary.kill();
+    }
+
+    pub fn restart_primary(&mut self) {
+        self.primary.restart().unwrap();
+    }
+
+    /// The standby is away for so long.
+    pub async fn without_standby(&mut self, time: Duration) {
+        let standby = self.standby.as_mut().unwrap();
+        standby.kill();
+        sleep(time).await;
+        standby.restart().unwrap();
+        self.until_followed().await;
+    }
+
+    /// After the primary was killed: the standby is promoted.
+    pub async fn promote(&mut self) {
+        let promoted = self.standby.take().unwrap();
+        self.primary = promoted;
+        self.promotions += 1;
+        let mut connection = self.connect().await;
+        raw_sql("select pg_promote()")
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+
+    /// A standby for the promoted one, in the place of the former primary.
+    pub async fn replace_standby(&mut self) {
+        self.attach().await;
+    }
+}

@@ -73,6 +73,13 @@ impl Reader {
         String::from_utf8_lossy(&line[9..]).parse().unwrap()
     }
 
+    /// Reads until the other side has ended, however it does.
+    pub async fn is_cut(&mut self) {
+        let mut rest = Vec::new();
+        let end = timeout(PATIENCE, self.0.read_to_end(&mut rest));
+        let _ = end.await.expect("an end in time");
+    }
+
     /// Says that it sends no more, and goes on reading; what comes until the other side ends too.
     pub async fn finish(&mut self) -> String {
         self.0.shutdown().await.unwrap();

@@ -86,7 +86,8 @@ comment on function leasehold.instant(bigint) is
 create function leasehold.clocks(
     p_now timestamptz default null,
     out now timestamptz,
-    out lease_now bigint
+    out lease_now bigint,
+    out lease_from bigint
 )
     language plpgsql
 as $$
@@ -94,6 +95,7 @@ declare
     v_pulse leasehold.pulse;
     v_beat bigint;
     v_age bigint;
+    v_late bigint := 0;
 begin
     -- In plpgsql, whose plans are kept: every call of the schema comes by here.
     now := coalesce(p_now, clock_timestamp());
@@ -101,6 +103,7 @@ begin
     select * into v_pulse from leasehold.pulse;
     if v_pulse.last_at is null then
         lease_now := lease_now - v_pulse.paused;
+        lease_from := lease_now;
         return;
     end if;
     v_beat := leasehold.micros(v_pulse.last_at);
@@ -114,16 +117,18 @@ begin
         lease_now := lease_now - v_pulse.max_pause;
     elsif v_age > v_pulse.reach then
         lease_now := v_beat + v_pulse.reach;
+        v_late := least(v_age, v_pulse.gap) - v_pulse.reach;
     else
         -- The database's clock stepped back.
         lease_now := v_beat;
     end if;
     lease_now := greatest(v_pulse.floor, lease_now - v_pulse.paused);
+    lease_from := lease_now + v_late;
 end
 $$;
 
 comment on function leasehold.clocks(timestamptz) is
-    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
+    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second, and begin at the third, which is where a late beat would let the second catch up to. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
 
 create function leasehold.lease_clock(p_now timestamptz default null)
     returns bigint

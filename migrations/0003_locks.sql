@@ -223,7 +223,7 @@ create function leasehold.lock_live_sessions(
     p_device_ids text[],
     p_now timestamptz,
     out now timestamptz,
-    out lease_now bigint,
+    out lease_from bigint,
     out places tid[],
     out live integer[],
     out locked integer[]
@@ -244,15 +244,15 @@ begin
                for no key update of m skip locked) l;
     v_clocks := leasehold.clocks(p_now);
     now := v_clocks.now;
-    lease_now := v_clocks.lease_now;
+    lease_from := v_clocks.lease_from;
     live := locked;
-    if leasehold.lease_expired(v_first_end, lease_now) then
+    if leasehold.lease_expired(v_first_end, v_clocks.lease_now) then
         -- A locked row does not move.
         select array_agg(l.place), array_agg(l.ord)
           into places, live
           from unnest(places, locked) as l (place, ord)
           join leasehold.members m on m.ctid = l.place
-         where not leasehold.lease_expired(m.lease_end, lease_now);
+         where not leasehold.lease_expired(m.lease_end, v_clocks.lease_now);
     end if;
 end
 $$;

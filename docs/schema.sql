@@ -235,7 +235,7 @@ create view leasehold.live_members as
     m.disconnected_at,
     m.cursor,
     m.metadata
-   FROM leasehold.clocks() c(now, lease_now)
+   FROM leasehold.clocks() c(now, lease_now, lease_from)
      JOIN leasehold.members m ON NOT leasehold.lease_expired(m.lease_end, c.lease_now)
      JOIN leasehold.rooms r ON r.room_id = m.room_id;
 comment on view leasehold.live_members is
@@ -798,7 +798,7 @@ begin
         -- An UPDATE changes a row once: of each thing, what the session asked for last.
         update leasehold.members m
            set last_seen_at = v_held.now,
-               lease_end = v_held.lease_now + m.lease_ms * 1000::bigint,
+               lease_end = greatest(m.lease_end, v_held.lease_from + m.lease_ms * 1000::bigint),
                disconnected_at = null,
                cursor = case when l.cursor is null then m.cursor else p_cursors[l.cursor] end,
                metadata = case when l.metadata is null then m.metadata else p_metadata[l.metadata] end
@@ -812,7 +812,7 @@ begin
         -- What nearly all heartbeats are: nothing to look up for each row.
         update leasehold.members
            set last_seen_at = v_held.now,
-               lease_end = v_held.lease_now + lease_ms * 1000::bigint,
+               lease_end = greatest(lease_end, v_held.lease_from + lease_ms * 1000::bigint),
                disconnected_at = null
          where ctid = any (v_held.places);
     end if;
@@ -915,7 +915,7 @@ AS $function$
 #variable_conflict use_column
 declare
     v_requests integer := leasehold.check_requests(p_room_ids, p_user_ids, p_device_ids);
-    v_lease_now bigint;
+    v_lease_from bigint;
     v_again record;
     v_starts integer[] := '{1}';
     v_full text[] := '{}';
@@ -924,8 +924,8 @@ declare
 begin
     perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
     perform leasehold.check_options(v_requests, p_if_present, p_metadata, p_cursors);
-    select o.now, o.lease_now, o.members_expired
-      into as_of, v_lease_now, members_expired
+    select o.now, o.lease_from, o.members_expired
+      into as_of, v_lease_from, members_expired
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
     outcomes := '{}';
     epochs := '{}';
@@ -1050,7 +1050,7 @@ comment on function leasehold.join_members(p_room_ids text[], p_user_ids text[],
 CREATE OR REPLACE FUNCTION leasehold.lease_clock(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS bigint
  LANGUAGE sql
-RETURN (SELECT c.lease_now FROM leasehold.clocks(lease_clock.p_now) c(now, lease_now));
+RETURN (SELECT c.lease_now FROM leasehold.clocks(lease_clock.p_now) c(now, lease_now, lease_from));
 comment on function leasehold.lease_clock(p_now timestamp with time zone) is
     'The clock by which leases are judged, in microseconds: the database''s less the time in which nobody served. It runs for pulse.reach after each beat and then stands still until the next, for pulse.max_pause at the longest, and never goes back. Locks nothing.';
 
@@ -1191,7 +1191,7 @@ $function$;
 comment on function leasehold.lock_free_rooms(p_room_ids text[]) is
     'Internal. Locks those of these rooms that exist and that no other transaction holds, and answers them. Never waits.';
 
-CREATE OR REPLACE FUNCTION leasehold.lock_live_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT places tid[], OUT live integer[], OUT locked integer[])
+CREATE OR REPLACE FUNCTION leasehold.lock_live_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_from bigint, OUT places tid[], OUT live integer[], OUT locked integer[])
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
@@ -1208,17 +1208,17 @@ begin
                for no key update of m skip locked) l;
     select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
     live := locked;
-    if leasehold.lease_expired(v_first_end, lease_now) then
+    if leasehold.lease_expired(v_first_end, v_clocks.lease_now) then
         -- A locked row does not move.
         select array_agg(l.place), array_agg(l.ord)
           into places, live
           from unnest(places, locked) as l (place, ord)
           join leasehold.members m on m.ctid = l.place
-         where not leasehold.lease_expired(m.lease_end, lease_now);
+         where not leasehold.lease_expired(m.lease_end, v_clocks.lease_now);
     end if;
 end
 $function$;
-comment on function leasehold.lock_live_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT places tid[], OUT live integer[], OUT locked integer[]) is
+comment on function leasehold.lock_live_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_from bigint, OUT places tid[], OUT live integer[], OUT locked integer[]) is
     'Internal. Locks those of these sessions whose epoch is current and which no other transaction holds, then reads the clock. Answers the places of those that live and which requests they are, and which requests are locked. Never waits.';
 
 CREATE OR REPLACE FUNCTION leasehold.lock_rooms(p_room_ids text[])
@@ -1279,13 +1279,15 @@ RETURN ((EXTRACT(epoch FROM (p_at AT TIME ZONE 'UTC'::text)) * (1000000)::numeri
 comment on function leasehold.micros(p_at timestamp with time zone) is
     'Internal. An instant as microseconds since 1970.';
 
-CREATE OR REPLACE FUNCTION leasehold.open_and_prune(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT members_expired integer)
+CREATE OR REPLACE FUNCTION leasehold.open_and_prune(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT lease_from bigint, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 begin
     perform leasehold.open_rooms(p_room_ids);
-    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
+    select c.now, c.lease_now, c.lease_from
+      into now, lease_now, lease_from
+      from leasehold.clocks(p_now) c;
     perform leasehold.lock_sessions(p_room_ids, p_user_ids, p_device_ids, lease_now);
     members_expired := leasehold.prune_due(p_room_ids, now, lease_now);
     if members_expired is not null then
@@ -1295,7 +1297,7 @@ begin
     members_expired := coalesce(members_expired, 0);
 end
 $function$;
-comment on function leasehold.open_and_prune(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT members_expired integer) is
+comment on function leasehold.open_and_prune(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT lease_from bigint, OUT members_expired integer) is
     'Internal. Locks these rooms in order of id, those that do not exist as well (version 0), reads the clock, locks these sessions and prunes what is due. Waits for whoever holds one. Errors: 55P03, 40P01.';
 
 CREATE OR REPLACE FUNCTION leasehold.open_rooms(p_room_ids text[])
@@ -1664,7 +1666,7 @@ begin
        set last_seen_at = v_held.now,
            lease_ms = p_lease_ms[l.ord],
            heartbeat_ms = coalesce(p_heartbeat_ms[l.ord], greatest(p_lease_ms[l.ord] / 3, 1)),
-           lease_end = v_held.lease_now + p_lease_ms[l.ord] * 1000::bigint,
+           lease_end = v_held.lease_from + p_lease_ms[l.ord] * 1000::bigint,
            disconnected_at = null
       from (select r.ctid, max(r.ord) as ord
               from unnest(v_held.places, v_held.live) as r (ctid, ord)
@@ -1672,7 +1674,7 @@ begin
      where m.ctid = l.ctid;
     update leasehold.rooms r
        set next_end = q.first_end
-      from (select q.room_id, v_held.lease_now + min(q.lease_ms) * 1000::bigint as first_end
+      from (select q.room_id, v_held.lease_from + min(q.lease_ms) * 1000::bigint as first_end
               from unnest(p_room_ids, p_lease_ms) with ordinality as q (room_id, lease_ms, ord)
              where q.ord = any (v_held.live)
              group by q.room_id) q
@@ -2028,7 +2030,7 @@ $function$;
 comment on function leasehold.verify() is
     'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history; locks nothing.';
 
-CREATE OR REPLACE FUNCTION leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_now bigint)
+CREATE OR REPLACE FUNCTION leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_from bigint)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
@@ -2051,7 +2053,7 @@ begin
        set epoch = p.epoch,
            joined_at = p_now,
            last_seen_at = p_now,
-           lease_end = p_lease_now + p_lease_ms[p.ord] * 1000::bigint,
+           lease_end = p_lease_from + p_lease_ms[p.ord] * 1000::bigint,
            disconnected_at = null,
            lease_ms = p_lease_ms[p.ord],
            heartbeat_ms = coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
@@ -2065,7 +2067,7 @@ begin
            (room_id, user_id, device_id, epoch, arrival, joined_at, last_seen_at,
             lease_end, lease_ms, heartbeat_ms, cursor, metadata)
     select p.room_id, p.user_id, p.device_id, p.epoch, p.arrival, p_now, p_now,
-           p_lease_now + p_lease_ms[p.ord] * 1000::bigint, p_lease_ms[p.ord],
+           p_lease_from + p_lease_ms[p.ord] * 1000::bigint, p_lease_ms[p.ord],
            coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
            p_cursors[p.ord], p_metadata[p.ord]
       from unnest(p_placed) p
@@ -2080,7 +2082,7 @@ begin
            peak_members = greatest(r.peak_members, r.member_count + c.arrived)
       from (select p.room_id, p.generation, p.opens, max(p.version) as version,
                    (count(*) filter (where p.arrives))::integer as arrived,
-                   min(p_lease_now + p_lease_ms[p.ord] * 1000::bigint) as first_end
+                   min(p_lease_from + p_lease_ms[p.ord] * 1000::bigint) as first_end
               from unnest(p_placed) p
              group by p.room_id, p.generation, p.opens) c
      where r.room_id = c.room_id;
@@ -2091,5 +2093,5 @@ begin
      where p.opens;
 end
 $function$;
-comment on function leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_now bigint) is
+comment on function leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_from bigint) is
     'Internal. Writes the joins of one round. The caller holds the locks of their rooms and of the sessions that they replace.';

@@ -85,7 +85,7 @@ comment on function leasehold.instant(bigint) is
     'Internal. The opposite of micros.';
 
 create function leasehold.clocks(p_now timestamptz default null)
-    returns table (now timestamptz, lease_now bigint)
+    returns table (now timestamptz, lease_now bigint, lease_from bigint)
     language sql stable
 as $$
     -- Materialized, so that whoever joins it judges all rows by one reading. In this form it
@@ -107,16 +107,18 @@ as $$
                             and current_setting('leasehold.serves', true) is distinct from 'on'
                            then leasehold.micros(r.now) - p.max_pause
                        else leasehold.micros(p.last_at) + p.reach
-                   end - p.paused) as lease_now
+                   end - p.paused) as lease_now,
+               -- Where a beat that is merely late brings the clock.
+               least(leasehold.micros(r.now), leasehold.micros(p.last_at) + p.gap) - p.paused as caught_up
           from reading r
          cross join leasehold.pulse p
          where p.only_row
     )
-    select clock.now, clock.lease_now from clock
+    select clock.now, clock.lease_now, greatest(clock.lease_now, clock.caught_up) from clock
 $$;
 
 comment on function leasehold.clocks(timestamptz) is
-    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
+    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second, and begin at the third, which is where a late beat would let the second catch up to. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
 
 create function leasehold.lease_clock(p_now timestamptz default null)
     returns bigint

@@ -29,13 +29,16 @@ create function leasehold.open_and_prune(
     p_now timestamptz,
     out now timestamptz,
     out lease_now bigint,
+    out lease_from bigint,
     out members_expired integer
 )
     language plpgsql
 as $$
 begin
     perform leasehold.open_rooms(p_room_ids);
-    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
+    select c.now, c.lease_now, c.lease_from
+      into now, lease_now, lease_from
+      from leasehold.clocks(p_now) c;
     perform leasehold.lock_sessions(p_room_ids, p_user_ids, p_device_ids, lease_now);
     members_expired := leasehold.prune_due(p_room_ids, now, lease_now);
     if members_expired is not null then
@@ -56,7 +59,7 @@ create function leasehold.write_placements(
     p_metadata jsonb[],
     p_cursors jsonb[],
     p_now timestamptz,
-    p_lease_now bigint
+    p_lease_from bigint
 )
     returns void
     language plpgsql
@@ -80,7 +83,7 @@ begin
        set epoch = p.epoch,
            joined_at = p_now,
            last_seen_at = p_now,
-           lease_end = p_lease_now + p_lease_ms[p.ord] * 1000::bigint,
+           lease_end = p_lease_from + p_lease_ms[p.ord] * 1000::bigint,
            disconnected_at = null,
            lease_ms = p_lease_ms[p.ord],
            heartbeat_ms = coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
@@ -94,7 +97,7 @@ begin
            (room_id, user_id, device_id, epoch, arrival, joined_at, last_seen_at,
             lease_end, lease_ms, heartbeat_ms, cursor, metadata)
     select p.room_id, p.user_id, p.device_id, p.epoch, p.arrival, p_now, p_now,
-           p_lease_now + p_lease_ms[p.ord] * 1000::bigint, p_lease_ms[p.ord],
+           p_lease_from + p_lease_ms[p.ord] * 1000::bigint, p_lease_ms[p.ord],
            coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
            p_cursors[p.ord], p_metadata[p.ord]
       from unnest(p_placed) p
@@ -109,7 +112,7 @@ begin
            peak_members = greatest(r.peak_members, r.member_count + c.arrived)
       from (select p.room_id, p.generation, p.opens, max(p.version) as version,
                    (count(*) filter (where p.arrives))::integer as arrived,
-                   min(p_lease_now + p_lease_ms[p.ord] * 1000::bigint) as first_end
+                   min(p_lease_from + p_lease_ms[p.ord] * 1000::bigint) as first_end
               from unnest(p_placed) p
              group by p.room_id, p.generation, p.opens) c
      where r.room_id = c.room_id;
@@ -149,7 +152,7 @@ as $$
 #variable_conflict use_column
 declare
     v_requests integer := leasehold.check_requests(p_room_ids, p_user_ids, p_device_ids);
-    v_lease_now bigint;
+    v_lease_from bigint;
     v_again record;
     v_starts integer[] := '{1}';
     v_full text[] := '{}';
@@ -158,8 +161,8 @@ declare
 begin
     perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
     perform leasehold.check_options(v_requests, p_if_present, p_metadata, p_cursors);
-    select o.now, o.lease_now, o.members_expired
-      into as_of, v_lease_now, members_expired
+    select o.now, o.lease_from, o.members_expired
+      into as_of, v_lease_from, members_expired
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
     outcomes := '{}';
     epochs := '{}';
@@ -259,7 +262,7 @@ begin
 
         if v_round.placed is not null then
             perform leasehold.write_placements(
-                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_now);
+                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_from);
         end if;
         -- A round is a part of the arrays, so the answers follow each other as the requests do.
         outcomes := outcomes || v_round.outcomes;

@@ -83,7 +83,7 @@ begin
         -- An UPDATE changes a row once: of each thing, what the session asked for last.
         update leasehold.members m
            set last_seen_at = v_held.now,
-               lease_end = v_held.lease_now + m.lease_ms * 1000::bigint,
+               lease_end = greatest(m.lease_end, v_held.lease_from + m.lease_ms * 1000::bigint),
                disconnected_at = null,
                cursor = case when l.cursor is null then m.cursor else p_cursors[l.cursor] end,
                metadata = case when l.metadata is null then m.metadata else p_metadata[l.metadata] end
@@ -97,7 +97,7 @@ begin
         -- What nearly all heartbeats are: nothing to look up for each row.
         update leasehold.members
            set last_seen_at = v_held.now,
-               lease_end = v_held.lease_now + lease_ms * 1000::bigint,
+               lease_end = greatest(lease_end, v_held.lease_from + lease_ms * 1000::bigint),
                disconnected_at = null
          where ctid = any (v_held.places);
     end if;
@@ -140,7 +140,7 @@ begin
        set last_seen_at = v_held.now,
            lease_ms = p_lease_ms[l.ord],
            heartbeat_ms = coalesce(p_heartbeat_ms[l.ord], greatest(p_lease_ms[l.ord] / 3, 1)),
-           lease_end = v_held.lease_now + p_lease_ms[l.ord] * 1000::bigint,
+           lease_end = v_held.lease_from + p_lease_ms[l.ord] * 1000::bigint,
            disconnected_at = null
       from (select r.ctid, max(r.ord) as ord
               from unnest(v_held.places, v_held.live) as r (ctid, ord)
@@ -148,7 +148,7 @@ begin
      where m.ctid = l.ctid;
     update leasehold.rooms r
        set next_end = q.first_end
-      from (select q.room_id, v_held.lease_now + min(q.lease_ms) * 1000::bigint as first_end
+      from (select q.room_id, v_held.lease_from + min(q.lease_ms) * 1000::bigint as first_end
               from unnest(p_room_ids, p_lease_ms) with ordinality as q (room_id, lease_ms, ord)
              where q.ord = any (v_held.live)
              group by q.room_id) q

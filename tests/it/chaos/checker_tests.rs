@@ -222,14 +222,14 @@ fn somebody_who_lives_and_is_not_shown_is_found() {
     let renewed = || {
         history(vec![
             joined(0, 1),
-            renew(1_800, 1, Answered::Done),
-            list(2_500, &[]),
+            renew(2_000, 1, Answered::Done),
+            list(4_000, &[]),
         ])
     };
     breaks(&renewed(), "does not show");
     // A crash may lose a heartbeat of the moment before.
     let mut crashed = renewed();
-    crashed.crashes.push(1_900);
+    crashed.crashes.push(2_100);
     holds(&crashed);
     // But no join.
     let mut crashed = history(vec![joined(0, 1), list(900, &[])]);

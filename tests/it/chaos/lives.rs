@@ -8,9 +8,10 @@ use super::history::{Answered, Asked, History, Operation, Session};
 const IN_FLIGHT: i64 = 15_000;
 /// Renewals this short before a crash may be lost: three times `wal_writer_delay`, and more on a busy machine.
 const LOST_IN_A_CRASH: i64 = 2_000;
-/// The lease clock waits for a beat, and then catches up: it may be late by this, and a lease that
-/// began while it waited shorter.
+/// The lease clock waits for a beat, and then catches up: it may be late by this.
 const LATE_BEAT: i64 = 2_000;
+/// Instants are told in whole milliseconds.
+const ROUNDING: i64 = 10;
 /// A clock that jumps runs on until the lease clock notices.
 const JUMP: i64 = 2_000;
 
@@ -159,7 +160,7 @@ impl Lives {
 impl Life {
     /// Whether it lived all the time between these instants, whatever the clocks did.
     pub fn surely_lives(&self, from: i64, to: i64, history: &History) -> bool {
-        let slack = LATE_BEAT + if history.clock_jumped { JUMP } else { 0 };
+        let slack = ROUNDING + if history.clock_jumped { JUMP } else { 0 };
         let survives = |span: &Span| {
             span.is_join
                 || !history

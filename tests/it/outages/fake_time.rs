@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::domain::{Beat, Beaten, EndReason, StaleReason};
+use leasehold::domain::{Beat, Beaten, EndReason, Join, StaleReason};
 
-use super::super::support::{Database, Renew, beat, join, room, t};
+use super::super::support::{Database, Renew, beat, join, lease, room, t};
 
 const GRACE: Duration = Duration::from_secs(600);
 
@@ -335,4 +335,52 @@ async fn verify_finds_a_lease_clock_that_its_outages_do_not_explain() {
     let violations = database.store.verify().await.unwrap();
     assert_eq!(violations.len(), 1, "{violations:?}");
     assert_eq!(violations[0].invariant, 4);
+}
+
+/// A session of bob's alone in a room, with a lease of 2.5 s.
+async fn bob_joins(database: &Database, ms: i64) {
+    let bob = Join {
+        lease: lease(2_500),
+        ..join("s", "bob")
+    };
+    let store = database.at(t(ms));
+    store.join(&[bob], Default::default()).await.unwrap();
+}
+
+async fn bob_renews(database: &Database, ms: i64) -> Result<(), StaleReason> {
+    let beats = [beat("s", "bob", "", 1)];
+    let outcomes = database.at(t(ms)).renew(&beats).await;
+    outcomes.unwrap().swap_remove(0)
+}
+
+#[tokio::test]
+async fn a_lease_that_begins_while_a_beat_is_late_is_no_shorter() {
+    let database = served_until(5_000).await;
+    bob_joins(&database, 7_800).await;
+    // It is late, but no outage: the clock catches up.
+    beats_at(&database, 7_900, next()).await;
+    assert_eq!(bob_renews(&database, 9_500).await, Ok(()));
+
+    beats_at(&database, 9_900, next()).await;
+    assert_eq!(bob_renews(&database, 11_900).await, Ok(()));
+    beats_at(&database, 12_800, next()).await;
+    beats_at(&database, 13_800, next()).await;
+    assert_eq!(bob_renews(&database, 14_200).await, Ok(()));
+    beats_at(&database, 14_800, next()).await;
+    beats_at(&database, 15_800, next()).await;
+    beats_at(&database, 16_800, next()).await;
+    assert_eq!(
+        bob_renews(&database, 16_800).await,
+        Err(StaleReason::Expired)
+    );
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn no_renewal_after_an_outage_shortens_a_lease_that_began_at_its_start() {
+    let database = served_until(5_000).await;
+    bob_joins(&database, 7_900).await;
+    beats_at(&database, 20_000, first()).await;
+    assert_eq!(bob_renews(&database, 20_000).await, Ok(()));
+    database.verify().await;
 }

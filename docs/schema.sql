@@ -590,7 +590,7 @@ comment on function leasehold.check_sessions(p_room_ids text[], p_user_ids text[
     'Internal. How many requests these arrays make. Errors: 22023 where they do not fit together.';
 
 CREATE OR REPLACE FUNCTION leasehold.clocks(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(now timestamp with time zone, lease_now bigint)
+ RETURNS TABLE(now timestamp with time zone, lease_now bigint, lease_from bigint)
  LANGUAGE sql
  STABLE
 AS $function$
@@ -613,15 +613,17 @@ AS $function$
                             and current_setting('leasehold.serves', true) is distinct from 'on'
                            then leasehold.micros(r.now) - p.max_pause
                        else leasehold.micros(p.last_at) + p.reach
-                   end - p.paused) as lease_now
+                   end - p.paused) as lease_now,
+               -- Where a beat that is merely late brings the clock.
+               least(leasehold.micros(r.now), leasehold.micros(p.last_at) + p.gap) - p.paused as caught_up
           from reading r
          cross join leasehold.pulse p
          where p.only_row
     )
-    select clock.now, clock.lease_now from clock
+    select clock.now, clock.lease_now, greatest(clock.lease_now, clock.caught_up) from clock
 $function$;
 comment on function leasehold.clocks(p_now timestamp with time zone) is
-    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
+    'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second, and begin at the third, which is where a late beat would let the second catch up to. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
@@ -1025,7 +1027,7 @@ begin
 
         if v_round.placed is not null then
             perform leasehold.write_placements(
-                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_now);
+                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_from);
         end if;
         -- A round is a part of the arrays, so the answers follow each other as the requests do.
         outcomes := outcomes || v_round.outcomes;
@@ -1197,6 +1199,7 @@ CREATE OR REPLACE FUNCTION leasehold.lock_live_sessions(p_room_ids text[], p_use
 AS $function$
 declare
     v_first_end bigint;
+    v_lease_now bigint;
 begin
     select array_agg(l.ctid), array_agg(l.ord::integer), min(l.lease_end)
       into places, locked, v_first_end
@@ -1206,15 +1209,15 @@ begin
                 on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
                and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
                for no key update of m skip locked) l;
-    select c.now, c.lease_now into now, lease_now from leasehold.clocks(p_now) c;
+    select c.now, c.lease_now, c.lease_from into now, v_lease_now, lease_from from leasehold.clocks(p_now) c;
     live := locked;
-    if leasehold.lease_expired(v_first_end, v_clocks.lease_now) then
+    if leasehold.lease_expired(v_first_end, v_lease_now) then
         -- A locked row does not move.
         select array_agg(l.place), array_agg(l.ord)
           into places, live
           from unnest(places, locked) as l (place, ord)
           join leasehold.members m on m.ctid = l.place
-         where not leasehold.lease_expired(m.lease_end, v_clocks.lease_now);
+         where not leasehold.lease_expired(m.lease_end, v_lease_now);
     end if;
 end
 $function$;
@@ -1718,7 +1721,7 @@ CREATE OR REPLACE FUNCTION leasehold.session_status(p_last_seen_at timestamp wit
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN CASE WHEN ((p_disconnected_at IS NOT NULL) OR (p_at > (p_last_seen_at + ((p_heartbeat_ms)::double precision * '00:00:00.0015'::interval)))) THEN 'reconnecting'::text ELSE 'connected'::text END;
+RETURN CASE WHEN ((p_disconnected_at IS NOT NULL) OR (p_at > (p_last_seen_at + ((p_heartbeat_ms)::double precision * '00:00:00.0015'::interval)))) THEN 'reconnecting'::text WHEN (p_last_seen_at IS NOT NULL) THEN 'connected'::text ELSE NULL::text END;
 comment on function leasehold.session_status(p_last_seen_at timestamp with time zone, p_heartbeat_ms integer, p_disconnected_at timestamp with time zone, p_at timestamp with time zone) is
     'Internal. What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
 

@@ -213,11 +213,12 @@ comment on table leasehold.schema_compatibility is
 create table leasehold.sweeps (
     only_row boolean not null default true,
     last_swept_at timestamp with time zone,
+    unfinished_at timestamp with time zone,
     constraint sweeps_pkey PRIMARY KEY (only_row),
     constraint sweeps_one_row CHECK (only_row)
 );
 comment on table leasehold.sweeps is
-    'One row: when a sweep last found nothing more to do. Its age is how late the history may be.';
+    'One row: when a sweep last found nothing more to do, whose age is how late the history may be; and when a batch last left something to do, null after one that did not.';
 
 create view leasehold.live_members as
  SELECT r.room_id,
@@ -393,7 +394,7 @@ CREATE OR REPLACE FUNCTION leasehold.census(p_now timestamp with time zone DEFAU
  LANGUAGE sql
  STABLE
 AS $function$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c),
+    with clock as (select c.now, c.lease_now from leasehold.clocks(p_now) c),
          member as (
         select m.room_id,
                bool_or(not leasehold.lease_expired(m.lease_end, clock.lease_now)) as lives,
@@ -450,6 +451,21 @@ AS $function$
 $function$;
 comment on function leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer, p_settled_xact_id xid8) is
     'Up to p_limit items of the feed after a position: room_opened, joined, ended, room_closed. Ordered, without gaps and repetitions whatever commits meanwhile. From the start: (''0'', 0, 0). The last argument is for a reader that knows where the feed is settled.';
+
+CREATE OR REPLACE FUNCTION leasehold.changes_lag_seconds()
+ RETURNS double precision
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(
+        (select greatest(extract(epoch from clock_timestamp() - e.recorded_at), 0)
+           from leasehold.membership_events e
+          where e.xact_id >= (select leasehold.settled_xact_id())
+          order by e.xact_id, e.event_id
+          limit 1), 0)::double precision
+$function$;
+comment on function leasehold.changes_lag_seconds() is
+    'Internal. For how long the oldest committed change has waited for an older transaction to end before readers of the feed are shown it; 0 where none waits.';
 
 CREATE OR REPLACE FUNCTION leasehold.changes_page(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100)
  RETURNS TABLE(settled_xact_id xid8, position_expired boolean, more_is_coming boolean, xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, at timestamp with time zone)
@@ -573,46 +589,40 @@ $function$;
 comment on function leasehold.check_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[]) is
     'Internal. How many requests these arrays make. Errors: 22023 where they do not fit together.';
 
-CREATE OR REPLACE FUNCTION leasehold.clocks(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT lease_from bigint)
- RETURNS record
- LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION leasehold.clocks(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(now timestamp with time zone, lease_now bigint, lease_from bigint)
+ LANGUAGE sql
+ STABLE
 AS $function$
-declare
-    v_pulse leasehold.pulse;
-    v_beat bigint;
-    v_age bigint;
-    v_late bigint := 0;
-begin
-    -- In plpgsql, whose plans are kept: every call of the schema comes by here.
-    now := coalesce(p_now, clock_timestamp());
-    lease_now := leasehold.micros(now);
-    select * into v_pulse from leasehold.pulse;
-    if v_pulse.last_at is null then
-        lease_now := lease_now - v_pulse.paused;
-        lease_from := lease_now;
-        return;
-    end if;
-    v_beat := leasehold.micros(v_pulse.last_at);
-    v_age := lease_now - v_beat;
-    if v_age between 0 and v_pulse.reach or v_pulse.max_pause = 0 then
-        null;
-    elsif v_age > v_pulse.reach + v_pulse.max_pause
-          and current_setting('leasehold.serves', true) is distinct from 'on' then
-        -- Nobody serves: it stands still, but not for ever, unless this is an instance that
-        -- serves, whose beat is about to say how long.
-        lease_now := lease_now - v_pulse.max_pause;
-    elsif v_age > v_pulse.reach then
-        lease_now := v_beat + v_pulse.reach;
-        v_late := least(v_age, v_pulse.gap) - v_pulse.reach;
-    else
-        -- The database's clock stepped back.
-        lease_now := v_beat;
-    end if;
-    lease_now := greatest(v_pulse.floor, lease_now - v_pulse.paused);
-    lease_from := lease_now + v_late;
-end
+    -- Materialized, so that whoever joins it judges all rows by one reading. In this form it
+    -- becomes part of its caller's plan: every call of the schema comes by here.
+    with reading as materialized (
+        select coalesce(p_now, clock_timestamp()) as now
+    ), clock as materialized (
+        select r.now,
+               greatest(p.floor,
+                   case
+                       when p.last_at is null or p.max_pause = 0 then leasehold.micros(r.now)
+                       -- The database's clock stepped back.
+                       when r.now < p.last_at then leasehold.micros(p.last_at)
+                       when leasehold.micros(r.now) <= leasehold.micros(p.last_at) + p.reach
+                           then leasehold.micros(r.now)
+                       -- Nobody serves: it stands still, but not for ever, unless this is an instance
+                       -- that serves, whose beat is about to say how long.
+                       when leasehold.micros(r.now) > leasehold.micros(p.last_at) + p.reach + p.max_pause
+                            and current_setting('leasehold.serves', true) is distinct from 'on'
+                           then leasehold.micros(r.now) - p.max_pause
+                       else leasehold.micros(p.last_at) + p.reach
+                   end - p.paused) as lease_now,
+               -- Where a beat that is merely late brings the clock.
+               least(leasehold.micros(r.now), leasehold.micros(p.last_at) + p.gap) - p.paused as caught_up
+          from reading r
+         cross join leasehold.pulse p
+         where p.only_row
+    )
+    select clock.now, clock.lease_now, greatest(clock.lease_now, clock.caught_up) from clock
 $function$;
-comment on function leasehold.clocks(p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT lease_from bigint) is
+comment on function leasehold.clocks(p_now timestamp with time zone) is
     'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second, and begin at the third, which is where a late beat would let the second catch up to. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
@@ -875,7 +885,7 @@ CREATE OR REPLACE FUNCTION leasehold.instant(p_micros bigint)
  RETURNS timestamp with time zone
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN ('1970-01-01 00:00:00+00'::timestamp with time zone + ((p_micros)::double precision * '00:00:00.000001'::interval));
+RETURN (('1970-01-01 00:00:00'::timestamp without time zone + ((p_micros)::double precision * '00:00:00.000001'::interval)) AT TIME ZONE 'UTC'::text);
 comment on function leasehold.instant(p_micros bigint) is
     'Internal. The opposite of micros.';
 
@@ -911,10 +921,7 @@ declare
     v_again record;
     v_starts integer[] := '{1}';
     v_full text[] := '{}';
-    v_placed leasehold.placement[];
-    v_all leasehold.placement[] := '{}';
-    v_ords integer[];
-    v_words text[];
+    v_round record;
     v_unopened text[];
 begin
     perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
@@ -922,7 +929,10 @@ begin
     select o.now, o.lease_from, o.members_expired
       into as_of, v_lease_from, members_expired
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
-    outcomes := array_fill('joined'::text, array[v_requests]);
+    outcomes := '{}';
+    epochs := '{}';
+    generations := '{}';
+    lease_expires_at := '{}';
 
     for v_again in
         select a.ord, a.previous
@@ -950,7 +960,7 @@ begin
          where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
     end if;
 
-    for v_round in 1 .. cardinality(v_starts) loop
+    for v_n in 1 .. cardinality(v_starts) loop
         with known as (
             -- Every look-up is by key, so a batch costs what its requests cost.
             select q.ord::integer as ord, q.room_id, q.user_id, q.device_id,
@@ -985,7 +995,7 @@ begin
                           min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
                      from leasehold.members m
                     where m.room_id = q.room_id and m.user_id = q.user_id) s
-             where q.ord between v_starts[v_round] and coalesce(v_starts[v_round + 1] - 1, v_requests)
+             where q.ord between v_starts[v_n] and coalesce(v_starts[v_n + 1] - 1, v_requests)
         ), decided as (
             -- New members take the free seats in the order in which they ask.
             select k.*,
@@ -1005,31 +1015,28 @@ begin
         )
         select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
                           coalesce(n.arrival, n.joined_version), n.version = 0, n.sessions = 0,
-                          n.held_epoch, n.held_last_seen_at)::leasehold.placement order by n.ord)
-                   filter (where n.word is null),
-               array_agg(n.ord) filter (where n.word is not null),
-               array_agg(n.word) filter (where n.word is not null)
-          into v_placed, v_ords, v_words
-          from numbered n;
+                          n.held_epoch, n.held_last_seen_at)::leasehold.placement)
+                   filter (where n.word is null) as placed,
+               array_agg(coalesce(n.word, 'joined')) as outcomes,
+               array_agg(case when n.word is null then n.epoch end) as epochs,
+               array_agg(case when n.word is null then n.generation end) as generations,
+               array_agg(case when n.word is null
+                              then as_of + p_lease_ms[n.ord] * interval '1 millisecond' end) as lease_ends
+          into v_round
+          from (select * from numbered order by ord) n;
 
-        if v_placed is not null then
+        if v_round.placed is not null then
             perform leasehold.write_placements(
-                        v_placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_from);
-            v_all := v_all || v_placed;
+                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_from);
         end if;
-        for v_refused in 1 .. coalesce(cardinality(v_ords), 0) loop
-            outcomes[v_ords[v_refused]] := v_words[v_refused];
-        end loop;
+        -- A round is a part of the arrays, so the answers follow each other as the requests do.
+        outcomes := outcomes || v_round.outcomes;
+        epochs := epochs || v_round.epochs;
+        generations := generations || v_round.generations;
+        lease_expires_at := lease_expires_at || v_round.lease_ends;
     end loop;
 
-    select array_agg(p.epoch order by o.ord), array_agg(p.generation order by o.ord),
-           array_agg(case when p.ord is not null
-                          then as_of + p_lease_ms[o.ord] * interval '1 millisecond' end order by o.ord)
-      into epochs, generations, lease_expires_at
-      from generate_series(1, v_requests) as o (ord)
-      left join unnest(v_all) p on p.ord = o.ord;
-
-    if cardinality(v_all) < v_requests then
+    if 'joined' <> any (outcomes) then
         -- A room in which every request was refused was never opened.
         select array_agg(room_id)
           into v_unopened
@@ -1143,10 +1150,9 @@ CREATE OR REPLACE FUNCTION leasehold.list_rooms(p_prefix text DEFAULT ''::text, 
  LANGUAGE sql
  STABLE
 AS $function$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
       from leasehold.rooms r
-     cross join clock
+     cross join leasehold.clocks(p_now) clock
      cross join lateral (
            -- While no lease of the room can have ended, its count is exact.
            select 0::bigint as expired, r.member_count as members
@@ -1193,7 +1199,7 @@ CREATE OR REPLACE FUNCTION leasehold.lock_live_sessions(p_room_ids text[], p_use
 AS $function$
 declare
     v_first_end bigint;
-    v_clocks record;
+    v_lease_now bigint;
 begin
     select array_agg(l.ctid), array_agg(l.ord::integer), min(l.lease_end)
       into places, locked, v_first_end
@@ -1203,17 +1209,15 @@ begin
                 on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
                and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
                for no key update of m skip locked) l;
-    v_clocks := leasehold.clocks(p_now);
-    now := v_clocks.now;
-    lease_from := v_clocks.lease_from;
+    select c.now, c.lease_now, c.lease_from into now, v_lease_now, lease_from from leasehold.clocks(p_now) c;
     live := locked;
-    if leasehold.lease_expired(v_first_end, v_clocks.lease_now) then
+    if leasehold.lease_expired(v_first_end, v_lease_now) then
         -- A locked row does not move.
         select array_agg(l.place), array_agg(l.ord)
           into places, live
           from unnest(places, locked) as l (place, ord)
           join leasehold.members m on m.ctid = l.place
-         where not leasehold.lease_expired(m.lease_end, v_clocks.lease_now);
+         where not leasehold.lease_expired(m.lease_end, v_lease_now);
     end if;
 end
 $function$;
@@ -1274,7 +1278,7 @@ CREATE OR REPLACE FUNCTION leasehold.micros(p_at timestamp with time zone)
  RETURNS bigint
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN ((EXTRACT(epoch FROM p_at) * (1000000)::numeric))::bigint;
+RETURN ((EXTRACT(epoch FROM (p_at AT TIME ZONE 'UTC'::text)) * (1000000)::numeric))::bigint;
 comment on function leasehold.micros(p_at timestamp with time zone) is
     'Internal. An instant as microseconds since 1970.';
 
@@ -1315,6 +1319,42 @@ end
 $function$;
 comment on function leasehold.open_rooms(p_room_ids text[]) is
     'Internal. Locks these rooms in order of id, those that do not exist as well: they are there then, with version 0. Waits for whoever holds one. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.open_transactions()
+ RETURNS TABLE(holder text, oldest_seconds double precision, oldest_transactions bigint, unseen bigint)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Ids and snapshots of others are shown to every role, when they began only to theirs and to
+    -- pg_read_all_stats. What belongs to no database is a standby, which has no beginning.
+    with sessions as (
+        select a.xact_start as began_at, greatest(age(a.backend_xid), age(a.backend_xmin)) as transactions,
+               a.datid is null as is_standby
+          from pg_stat_activity a
+         where a.pid <> pg_backend_pid()
+           and num_nonnulls(a.backend_xid, a.backend_xmin) > 0
+           and (a.datid is null or a.datid = (select oid from pg_database where datname = current_database()))
+           -- A vacuum holds nothing back.
+           and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
+    ), held as (
+        select 'session' as holder, began_at, transactions from sessions where not is_standby
+        union all
+        select 'standby', clock_timestamp(), transactions from sessions where is_standby
+        union all
+        select 'prepared', prepared, age(transaction) from pg_prepared_xacts where database = current_database()
+        union all
+        select 'slot', clock_timestamp(), age(xmin) from pg_replication_slots where xmin is not null
+    )
+    select k.holder,
+           coalesce(max(greatest(extract(epoch from clock_timestamp() - held.began_at), 0)), 0)::double precision,
+           coalesce(max(held.transactions), 0)::bigint,
+           count(*) filter (where held.holder is not null and held.began_at is null)
+      from unnest(array['session', 'prepared', 'standby', 'slot']) as k (holder)
+      left join held on held.holder = k.holder
+     group by k.holder
+$function$;
+comment on function leasehold.open_transactions() is
+    'Internal. What keeps dead rows or holds back the feed of this database: for each kind of holder since when its oldest transaction is open, how many have begun since its oldest, and of how many this role may not see when they began. A row each for session, prepared, standby and slot.';
 
 CREATE OR REPLACE FUNCTION leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[])
  RETURNS text[]
@@ -1654,7 +1694,6 @@ CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now time
  LANGUAGE sql
  STABLE
 AS $function$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
            case when due.live = 0 then null else r.generation end,
            r.version + coalesce(due.expired, 0), r.opened_at,
@@ -1663,7 +1702,7 @@ AS $function$
            leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now),
            m.cursor, m.metadata
       from (select distinct unnest(p_room_ids) as room_id) q
-     cross join clock
+     cross join leasehold.clocks(p_now) clock
       left join leasehold.rooms r on r.room_id = q.room_id
       -- Where a lease may have ended: the version that the room has when that is recorded.
       left join lateral (
@@ -1682,7 +1721,7 @@ CREATE OR REPLACE FUNCTION leasehold.session_status(p_last_seen_at timestamp wit
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN CASE WHEN ((p_disconnected_at IS NOT NULL) OR (p_at > (p_last_seen_at + ((p_heartbeat_ms)::double precision * '00:00:00.0015'::interval)))) THEN 'reconnecting'::text ELSE 'connected'::text END;
+RETURN CASE WHEN ((p_disconnected_at IS NOT NULL) OR (p_at > (p_last_seen_at + ((p_heartbeat_ms)::double precision * '00:00:00.0015'::interval)))) THEN 'reconnecting'::text WHEN (p_last_seen_at IS NOT NULL) THEN 'connected'::text ELSE NULL::text END;
 comment on function leasehold.session_status(p_last_seen_at timestamp with time zone, p_heartbeat_ms integer, p_disconnected_at timestamp with time zone, p_at timestamp with time zone) is
     'Internal. What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
 
@@ -1778,19 +1817,40 @@ begin
 
     finished := v_seen < p_max_members;
     if finished then
-        update leasehold.sweeps set last_swept_at = v_now;
+        update leasehold.sweeps set last_swept_at = v_now, unfinished_at = null;
+    else
+        update leasehold.sweeps set unfinished_at = v_now;
     end if;
 end
 $function$;
 comment on function leasehold.sweep(p_max_members integer, p_now timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean) is
     'One batch of the expiry job: finds up to p_max_members expired sessions and prunes their rooms. Call it again until finished; ran is false where another sweep is under way. Locks the rooms and sessions that it prunes; waits for nobody.';
 
+CREATE OR REPLACE FUNCTION leasehold.sweep_works()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Whoever holds a sweep's lock and waits for its client does nothing. What others do is hidden
+    -- from some roles: then it is taken for work.
+    select exists (
+        select from pg_locks l
+          join pg_stat_activity a on a.pid = l.pid
+         where l.locktype = 'advisory' and l.granted and l.objsubid = 2
+           and l.database = (select oid from pg_database where datname = current_database())
+           and l.classid = (hashtext('leasehold')::bigint & 4294967295)::oid
+           and l.objid = (hashtext('sweep')::bigint & 4294967295)::oid
+           and a.state is distinct from 'idle in transaction'
+           and a.state is distinct from 'idle in transaction (aborted)')
+$function$;
+comment on function leasehold.sweep_works() is
+    'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
+
 CREATE OR REPLACE FUNCTION leasehold.user_rooms(p_user_id text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
  LANGUAGE sql
  STABLE
 AS $function$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select distinct on (m.room_id)
            m.room_id, r.generation, m.epoch,
            -- One connected device is enough; connected sorts before reconnecting.
@@ -1800,7 +1860,7 @@ AS $function$
            clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond', clock.now
       from leasehold.members m
       join leasehold.rooms r on r.room_id = m.room_id
-     cross join clock
+     cross join leasehold.clocks(p_now) clock
      where m.user_id = p_user_id
        and m.room_id > p_after
        and not leasehold.lease_expired(m.lease_end, clock.lease_now)

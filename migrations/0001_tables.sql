@@ -210,6 +210,7 @@ comment on table leasehold.generation_floors is
 create table leasehold.sweeps (
     only_row      boolean     not null default true,
     last_swept_at timestamptz,
+    unfinished_at timestamptz,
 
     constraint sweeps_pkey primary key (only_row),
     constraint sweeps_one_row check (only_row)
@@ -217,7 +218,7 @@ create table leasehold.sweeps (
 insert into leasehold.sweeps default values;
 
 comment on table leasehold.sweeps is
-    'One row: when a sweep last found nothing more to do. Its age is how late the history may be.';
+    'One row: when a sweep last found nothing more to do, whose age is how late the history may be; and when a batch last left something to do, null after one that did not.';
 
 create table leasehold.purges (
     only_row        boolean not null default true,

@@ -70,7 +70,8 @@ comment on column leasehold.outages.paused_after is
 create function leasehold.micros(p_at timestamptz)
     returns bigint
     language sql immutable parallel safe
-    return (extract(epoch from p_at) * 1000000)::bigint;
+    -- By way of a zone that is named, as only that is immutable and goes into its caller's plan.
+    return (extract(epoch from p_at at time zone 'UTC') * 1000000)::bigint;
 
 comment on function leasehold.micros(timestamptz) is
     'Internal. An instant as microseconds since 1970.';
@@ -78,53 +79,42 @@ comment on function leasehold.micros(timestamptz) is
 create function leasehold.instant(p_micros bigint)
     returns timestamptz
     language sql immutable parallel safe
-    return timestamptz '1970-01-01 00:00:00+00' + p_micros * interval '1 microsecond';
+    return (timestamp '1970-01-01' + p_micros * interval '1 microsecond') at time zone 'UTC';
 
 comment on function leasehold.instant(bigint) is
     'Internal. The opposite of micros.';
 
-create function leasehold.clocks(
-    p_now timestamptz default null,
-    out now timestamptz,
-    out lease_now bigint,
-    out lease_from bigint
-)
-    language plpgsql
+create function leasehold.clocks(p_now timestamptz default null)
+    returns table (now timestamptz, lease_now bigint, lease_from bigint)
+    language sql stable
 as $$
-declare
-    v_pulse leasehold.pulse;
-    v_beat bigint;
-    v_age bigint;
-    v_late bigint := 0;
-begin
-    -- In plpgsql, whose plans are kept: every call of the schema comes by here.
-    now := coalesce(p_now, clock_timestamp());
-    lease_now := leasehold.micros(now);
-    select * into v_pulse from leasehold.pulse;
-    if v_pulse.last_at is null then
-        lease_now := lease_now - v_pulse.paused;
-        lease_from := lease_now;
-        return;
-    end if;
-    v_beat := leasehold.micros(v_pulse.last_at);
-    v_age := lease_now - v_beat;
-    if v_age between 0 and v_pulse.reach or v_pulse.max_pause = 0 then
-        null;
-    elsif v_age > v_pulse.reach + v_pulse.max_pause
-          and current_setting('leasehold.serves', true) is distinct from 'on' then
-        -- Nobody serves: it stands still, but not for ever, unless this is an instance that
-        -- serves, whose beat is about to say how long.
-        lease_now := lease_now - v_pulse.max_pause;
-    elsif v_age > v_pulse.reach then
-        lease_now := v_beat + v_pulse.reach;
-        v_late := least(v_age, v_pulse.gap) - v_pulse.reach;
-    else
-        -- The database's clock stepped back.
-        lease_now := v_beat;
-    end if;
-    lease_now := greatest(v_pulse.floor, lease_now - v_pulse.paused);
-    lease_from := lease_now + v_late;
-end
+    -- Materialized, so that whoever joins it judges all rows by one reading. In this form it
+    -- becomes part of its caller's plan: every call of the schema comes by here.
+    with reading as materialized (
+        select coalesce(p_now, clock_timestamp()) as now
+    ), clock as materialized (
+        select r.now,
+               greatest(p.floor,
+                   case
+                       when p.last_at is null or p.max_pause = 0 then leasehold.micros(r.now)
+                       -- The database's clock stepped back.
+                       when r.now < p.last_at then leasehold.micros(p.last_at)
+                       when leasehold.micros(r.now) <= leasehold.micros(p.last_at) + p.reach
+                           then leasehold.micros(r.now)
+                       -- Nobody serves: it stands still, but not for ever, unless this is an instance
+                       -- that serves, whose beat is about to say how long.
+                       when leasehold.micros(r.now) > leasehold.micros(p.last_at) + p.reach + p.max_pause
+                            and current_setting('leasehold.serves', true) is distinct from 'on'
+                           then leasehold.micros(r.now) - p.max_pause
+                       else leasehold.micros(p.last_at) + p.reach
+                   end - p.paused) as lease_now,
+               -- Where a beat that is merely late brings the clock.
+               least(leasehold.micros(r.now), leasehold.micros(p.last_at) + p.gap) - p.paused as caught_up
+          from reading r
+         cross join leasehold.pulse p
+         where p.only_row
+    )
+    select clock.now, clock.lease_now, greatest(clock.lease_now, clock.caught_up) from clock
 $$;
 
 comment on function leasehold.clocks(timestamptz) is

@@ -29,7 +29,7 @@ create function leasehold.session_status(
     language sql stable parallel safe
     return case when p_disconnected_at is not null
                      or p_at > p_last_seen_at + p_heartbeat_ms * interval '1.5 milliseconds' then 'reconnecting'
-                else 'connected' end;
+                when p_last_seen_at is not null then 'connected' end;
 
 comment on function leasehold.session_status(timestamptz, integer, timestamptz, timestamptz) is
     'Internal. What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
@@ -232,7 +232,7 @@ create function leasehold.lock_live_sessions(
 as $$
 declare
     v_first_end bigint;
-    v_clocks record;
+    v_lease_now bigint;
 begin
     select array_agg(l.ctid), array_agg(l.ord::integer), min(l.lease_end)
       into places, locked, v_first_end
@@ -242,17 +242,15 @@ begin
                 on m.room_id = q.room_id and m.user_id = p_user_ids[q.ord]
                and m.device_id = p_device_ids[q.ord] and m.epoch = p_epochs[q.ord]
                for no key update of m skip locked) l;
-    v_clocks := leasehold.clocks(p_now);
-    now := v_clocks.now;
-    lease_from := v_clocks.lease_from;
+    select c.now, c.lease_now, c.lease_from into now, v_lease_now, lease_from from leasehold.clocks(p_now) c;
     live := locked;
-    if leasehold.lease_expired(v_first_end, v_clocks.lease_now) then
+    if leasehold.lease_expired(v_first_end, v_lease_now) then
         -- A locked row does not move.
         select array_agg(l.place), array_agg(l.ord)
           into places, live
           from unnest(places, locked) as l (place, ord)
           join leasehold.members m on m.ctid = l.place
-         where not leasehold.lease_expired(m.lease_end, v_clocks.lease_now);
+         where not leasehold.lease_expired(m.lease_end, v_lease_now);
     end if;
 end
 $$;

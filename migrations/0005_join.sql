@@ -156,10 +156,7 @@ declare
     v_again record;
     v_starts integer[] := '{1}';
     v_full text[] := '{}';
-    v_placed leasehold.placement[];
-    v_all leasehold.placement[] := '{}';
-    v_ords integer[];
-    v_words text[];
+    v_round record;
     v_unopened text[];
 begin
     perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
@@ -167,7 +164,10 @@ begin
     select o.now, o.lease_from, o.members_expired
       into as_of, v_lease_from, members_expired
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
-    outcomes := array_fill('joined'::text, array[v_requests]);
+    outcomes := '{}';
+    epochs := '{}';
+    generations := '{}';
+    lease_expires_at := '{}';
 
     for v_again in
         select a.ord, a.previous
@@ -195,7 +195,7 @@ begin
          where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
     end if;
 
-    for v_round in 1 .. cardinality(v_starts) loop
+    for v_n in 1 .. cardinality(v_starts) loop
         with known as (
             -- Every look-up is by key, so a batch costs what its requests cost.
             select q.ord::integer as ord, q.room_id, q.user_id, q.device_id,
@@ -230,7 +230,7 @@ begin
                           min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
                      from leasehold.members m
                     where m.room_id = q.room_id and m.user_id = q.user_id) s
-             where q.ord between v_starts[v_round] and coalesce(v_starts[v_round + 1] - 1, v_requests)
+             where q.ord between v_starts[v_n] and coalesce(v_starts[v_n + 1] - 1, v_requests)
         ), decided as (
             -- New members take the free seats in the order in which they ask.
             select k.*,
@@ -250,31 +250,28 @@ begin
         )
         select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
                           coalesce(n.arrival, n.joined_version), n.version = 0, n.sessions = 0,
-                          n.held_epoch, n.held_last_seen_at)::leasehold.placement order by n.ord)
-                   filter (where n.word is null),
-               array_agg(n.ord) filter (where n.word is not null),
-               array_agg(n.word) filter (where n.word is not null)
-          into v_placed, v_ords, v_words
-          from numbered n;
+                          n.held_epoch, n.held_last_seen_at)::leasehold.placement)
+                   filter (where n.word is null) as placed,
+               array_agg(coalesce(n.word, 'joined')) as outcomes,
+               array_agg(case when n.word is null then n.epoch end) as epochs,
+               array_agg(case when n.word is null then n.generation end) as generations,
+               array_agg(case when n.word is null
+                              then as_of + p_lease_ms[n.ord] * interval '1 millisecond' end) as lease_ends
+          into v_round
+          from (select * from numbered order by ord) n;
 
-        if v_placed is not null then
+        if v_round.placed is not null then
             perform leasehold.write_placements(
-                        v_placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_from);
-            v_all := v_all || v_placed;
+                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_from);
         end if;
-        for v_refused in 1 .. coalesce(cardinality(v_ords), 0) loop
-            outcomes[v_ords[v_refused]] := v_words[v_refused];
-        end loop;
+        -- A round is a part of the arrays, so the answers follow each other as the requests do.
+        outcomes := outcomes || v_round.outcomes;
+        epochs := epochs || v_round.epochs;
+        generations := generations || v_round.generations;
+        lease_expires_at := lease_expires_at || v_round.lease_ends;
     end loop;
 
-    select array_agg(p.epoch order by o.ord), array_agg(p.generation order by o.ord),
-           array_agg(case when p.ord is not null
-                          then as_of + p_lease_ms[o.ord] * interval '1 millisecond' end order by o.ord)
-      into epochs, generations, lease_expires_at
-      from generate_series(1, v_requests) as o (ord)
-      left join unnest(v_all) p on p.ord = o.ord;
-
-    if cardinality(v_all) < v_requests then
+    if 'joined' <> any (outcomes) then
         -- A room in which every request was refused was never opened.
         select array_agg(room_id)
           into v_unopened

@@ -50,13 +50,35 @@ begin
 
     finished := v_seen < p_max_members;
     if finished then
-        update leasehold.sweeps set last_swept_at = v_now;
+        update leasehold.sweeps set last_swept_at = v_now, unfinished_at = null;
+    else
+        update leasehold.sweeps set unfinished_at = v_now;
     end if;
 end
 $$;
 
 comment on function leasehold.sweep(integer, timestamptz) is
     'One batch of the expiry job: finds up to p_max_members expired sessions and prunes their rooms. Call it again until finished; ran is false where another sweep is under way. Locks the rooms and sessions that it prunes; waits for nobody.';
+
+create function leasehold.sweep_works()
+    returns boolean
+    language sql stable
+as $$
+    -- Whoever holds a sweep's lock and waits for its client does nothing. What others do is hidden
+    -- from some roles: then it is taken for work.
+    select exists (
+        select from pg_locks l
+          join pg_stat_activity a on a.pid = l.pid
+         where l.locktype = 'advisory' and l.granted and l.objsubid = 2
+           and l.database = (select oid from pg_database where datname = current_database())
+           and l.classid = (hashtext('leasehold')::bigint & 4294967295)::oid
+           and l.objid = (hashtext('sweep')::bigint & 4294967295)::oid
+           and a.state is distinct from 'idle in transaction'
+           and a.state is distinct from 'idle in transaction (aborted)')
+$$;
+
+comment on function leasehold.sweep_works() is
+    'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
 
 -- No room is locked by a purge: a join reads the history and the floors in one
 -- statement, so in one snapshot, and sees a lifetime either there or purged.

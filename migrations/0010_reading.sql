@@ -26,7 +26,6 @@ create function leasehold.room_sessions(
     )
     language sql stable
 as $$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
            case when due.live = 0 then null else r.generation end,
            r.version + coalesce(due.expired, 0), r.opened_at,
@@ -35,7 +34,7 @@ as $$
            leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now),
            m.cursor, m.metadata
       from (select distinct unnest(p_room_ids) as room_id) q
-     cross join clock
+     cross join leasehold.clocks(p_now) clock
       left join leasehold.rooms r on r.room_id = q.room_id
       -- Where a lease may have ended: the version that the room has when that is recorded.
       left join lateral (
@@ -117,10 +116,9 @@ create function leasehold.list_rooms(
     )
     language sql stable
 as $$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
       from leasehold.rooms r
-     cross join clock
+     cross join leasehold.clocks(p_now) clock
      cross join lateral (
            -- While no lease of the room can have ended, its count is exact.
            select 0::bigint as expired, r.member_count as members
@@ -161,7 +159,6 @@ create function leasehold.user_rooms(
     )
     language sql stable
 as $$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c)
     select distinct on (m.room_id)
            m.room_id, r.generation, m.epoch,
            -- One connected device is enough; connected sorts before reconnecting.
@@ -171,7 +168,7 @@ as $$
            clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond', clock.now
       from leasehold.members m
       join leasehold.rooms r on r.room_id = m.room_id
-     cross join clock
+     cross join leasehold.clocks(p_now) clock
      where m.user_id = p_user_id
        and m.room_id > p_after
        and not leasehold.lease_expired(m.lease_end, clock.lease_now)
@@ -226,7 +223,7 @@ create function leasehold.census(
 )
     language sql stable
 as $$
-    with clock as materialized (select c.now, c.lease_now from leasehold.clocks(p_now) c),
+    with clock as (select c.now, c.lease_now from leasehold.clocks(p_now) c),
          member as (
         select m.room_id,
                bool_or(not leasehold.lease_expired(m.lease_end, clock.lease_now)) as lives,

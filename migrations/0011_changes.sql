@@ -139,6 +139,62 @@ $$;
 comment on function leasehold.changes_page(xid8, bigint, integer, integer) is
     'Internal. The state of the feed for a reader at a position, with up to p_limit items after it: at least one row. Locks nothing.';
 
+create function leasehold.changes_lag_seconds()
+    returns double precision
+    language sql stable
+as $$
+    select coalesce(
+        (select greatest(extract(epoch from clock_timestamp() - e.recorded_at), 0)
+           from leasehold.membership_events e
+          where e.xact_id >= (select leasehold.settled_xact_id())
+          order by e.xact_id, e.event_id
+          limit 1), 0)::double precision
+$$;
+
+comment on function leasehold.changes_lag_seconds() is
+    'Internal. For how long the oldest committed change has waited for an older transaction to end before readers of the feed are shown it; 0 where none waits.';
+
+create function leasehold.open_transactions()
+    returns table (
+        holder text,
+        oldest_seconds double precision,
+        oldest_transactions bigint,
+        unseen bigint
+    )
+    language sql stable
+as $$
+    -- Ids and snapshots of others are shown to every role, when they began only to theirs and to
+    -- pg_read_all_stats. What belongs to no database is a standby, which has no beginning.
+    with sessions as (
+        select a.xact_start as began_at, greatest(age(a.backend_xid), age(a.backend_xmin)) as transactions,
+               a.datid is null as is_standby
+          from pg_stat_activity a
+         where a.pid <> pg_backend_pid()
+           and num_nonnulls(a.backend_xid, a.backend_xmin) > 0
+           and (a.datid is null or a.datid = (select oid from pg_database where datname = current_database()))
+           -- A vacuum holds nothing back.
+           and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
+    ), held as (
+        select 'session' as holder, began_at, transactions from sessions where not is_standby
+        union all
+        select 'standby', clock_timestamp(), transactions from sessions where is_standby
+        union all
+        select 'prepared', prepared, age(transaction) from pg_prepared_xacts where database = current_database()
+        union all
+        select 'slot', clock_timestamp(), age(xmin) from pg_replication_slots where xmin is not null
+    )
+    select k.holder,
+           coalesce(max(greatest(extract(epoch from clock_timestamp() - held.began_at), 0)), 0)::double precision,
+           coalesce(max(held.transactions), 0)::bigint,
+           count(*) filter (where held.holder is not null and held.began_at is null)
+      from unnest(array['session', 'prepared', 'standby', 'slot']) as k (holder)
+      left join held on held.holder = k.holder
+     group by k.holder
+$$;
+
+comment on function leasehold.open_transactions() is
+    'Internal. What keeps dead rows or holds back the feed of this database: for each kind of holder since when its oldest transaction is open, how many have begun since its oldest, and of how many this role may not see when they began. A row each for session, prepared, standby and slot.';
+
 create function leasehold.renumber_changes()
     returns bigint
     language plpgsql

@@ -6,17 +6,17 @@ use std::time::Duration;
 use actix_web::web::Data;
 use anyhow::Context;
 use futures_util::{Stream, StreamExt};
-use secrecy::SecretString;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::ServeArgs;
+use crate::descriptors;
 use crate::http::auth::{Authentication, Gate};
 use crate::http::{self, Api, Drain, Pulse};
-use crate::jobs::{Purge, Sweep, every};
+use crate::jobs::{Purge, Sweep, Tidy, every};
 use crate::presence::Presence;
-use crate::store::{DatabaseSettings, Hints, Migrations, Store};
+use crate::store::{DatabaseSettings, DatabaseUrl, Hints, Migrations, Store};
 use crate::stream::Live;
 use crate::telemetry::Metrics;
 use crate::wake::{Hinting, Wakes};
@@ -41,9 +41,9 @@ impl Application {
     ///
     /// # Errors
     /// Names the setting, the schema's state with the command to run, or the address.
-    pub async fn build(args: &ServeArgs, database_url: SecretString) -> anyhow::Result<Self> {
+    pub async fn build(args: &ServeArgs, database_url: DatabaseUrl) -> anyhow::Result<Self> {
         let fields = args.field_rules()?;
-        let authentication = Authentication::new(args.auth.settings()?)?;
+        let authentication = Authentication::new(args.auth.settings())?;
         args.auth
             .check_exposure(args.bind, authentication.is_required())?;
         let database = args.connections.serving(database_url.clone());
@@ -55,18 +55,20 @@ impl Application {
             );
         }
 
+        let shares = descriptors::share(descriptors::raise_limit(), args.descriptors());
         let store = Store::new(&database)?;
         let metrics = Metrics::new()?;
         let stop = CancellationToken::new();
         let mut lanes = JoinSet::new();
         let wakes = Wakes::default();
-        let presence = Presence::start(&store, args.presence()?, &wakes, &mut lanes);
+        let presence = Presence::start(&store, args.presence()?, &wakes, &metrics, &mut lanes);
         // Before the first answer, which is then judged by a clock that runs.
         presence
             .beat()
             .await
             .context("the database does not take the first beat")?;
         let mut jobs = JoinSet::new();
+        let tidy = Tidy(metrics.clone());
         if let Some(interval) = args.leases.sweep_interval() {
             let sweep = Sweep::new(store.clone(), metrics.clone());
             jobs.spawn(every(interval, stop.clone(), sweep));
@@ -83,7 +85,7 @@ impl Application {
         let live = Live::new(
             presence.clone(),
             wakes.clone(),
-            args.live.settings(),
+            args.live.settings(shares.subscribers),
             metrics.clone(),
             stop.clone(),
         );
@@ -100,6 +102,7 @@ impl Application {
             max_batch_items: args.limits.max_batch_items,
             max_message_bytes: args.limits.max_body_bytes,
             keep_alive: args.live.keep_alive,
+            stall_timeout: args.edge.stall_timeout,
             poll: args.live.poll,
             sweep_interval: args.leases.sweep_interval(),
             drain: drain.clone(),
@@ -107,10 +110,14 @@ impl Application {
             stop: stop.clone(),
         };
         let gate = Gate::new(authentication, args.edge.rate());
-        let (server, address) =
-            http::server(args.server(SHUTDOWN), Data::new(api), Data::new(gate))?;
+        let (server, address) = http::server(
+            args.server(shares.connections, SHUTDOWN),
+            Data::new(api),
+            Data::new(gate),
+        )?;
         let pulse = Pulse::new(address, pulse_key);
         jobs.spawn(every(Pulse::INTERVAL, stop.clone(), pulse));
+        jobs.spawn(every(Tidy::INTERVAL, stop.clone(), tidy));
         Ok(Self {
             server,
             address,

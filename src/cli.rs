@@ -137,7 +137,7 @@ impl Cli {
 
 async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
-    let application = Application::build(args, database.database_url).await?;
+    let application = Application::build(args, database.url()).await?;
     tracing::info!(address = %application.address(), "listening");
     application.run_until(stop_signals()?).await?;
     Ok(ExitCode::SUCCESS)
@@ -148,10 +148,11 @@ async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let stopping = stop_signals()?;
     let cluster = spawn_blocking(|| Cluster::start(ClusterOptions::durable(data_dir))).await??;
     let database = DatabaseArgs {
-        database_url: cluster.url("postgres").into(),
+        database_url: Some(cluster.url("postgres").into()),
+        database_url_file: None,
     };
     Migrations::apply(&database.once()).await?;
-    let application = Application::build(args, database.database_url).await?;
+    let application = Application::build(args, database.url()).await?;
     println!("{}", welcome(application.address(), &cluster));
     application.run_until(stopping).await?;
     spawn_blocking(|| cluster.stop()).await??;

@@ -11,6 +11,7 @@ pub mod app;
 pub mod cli;
 pub mod coalesce;
 pub mod config;
+pub mod descriptors;
 pub mod domain;
 pub mod http;
 pub mod jobs;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{Answered, Await, Holds, NoAnswer, Operation};
 use crate::store::{Row, StoreError, retry};
+use crate::telemetry::QueueMetrics;
 
 /// A call that takes longer than this no longer keeps the next one from starting.
 const SLOW_CALL: Duration = Duration::from_millis(100);
@@ -33,6 +34,9 @@ struct Waiting<O: Operation> {
     deadline: Instant,
 }
 
+/// One of them in the queue, and since when.
+type Queued<O> = (Waiting<O>, Instant);
+
 impl<O: Operation> Waiting<O> {
     /// A caller that went away no longer wants to know.
     fn answer(self, outcome: Result<O::Answer, NoAnswer>) {
@@ -43,8 +47,9 @@ impl<O: Operation> Waiting<O> {
 /// The way to one operation: cheap to clone; its task ends when the last clone is gone.
 pub struct Coalescer<O: Operation, W> {
     operation: Arc<O>,
-    queue: mpsc::Sender<Waiting<O>>,
+    queue: mpsc::Sender<Queued<O>>,
     holds: Holds<W>,
+    metrics: QueueMetrics,
     timeout: Duration,
 }
 
@@ -54,6 +59,7 @@ impl<O: Operation, W> Clone for Coalescer<O, W> {
             operation: Arc::clone(&self.operation),
             queue: self.queue.clone(),
             holds: self.holds.clone(),
+            metrics: self.metrics.clone(),
             timeout: self.timeout,
         }
     }
@@ -65,6 +71,7 @@ impl<O: Operation, W: Await> Coalescer<O, W> {
         operation: O,
         settings: Settings,
         holds: &Holds<W>,
+        metrics: QueueMetrics,
         tasks: &mut JoinSet<()>,
     ) -> Self {
         let operation = Arc::new(operation);
@@ -73,14 +80,22 @@ impl<O: Operation, W: Await> Coalescer<O, W> {
             operation: Arc::clone(&operation),
             queue: queue.downgrade(),
             holds: holds.clone(),
+            metrics: metrics.clone(),
         };
         tasks.spawn(gathering.gather(receiver, settings));
         Self {
             operation,
             queue,
             holds: holds.clone(),
+            metrics,
             timeout: settings.timeout,
         }
+    }
+
+    /// Shows how many wait now.
+    pub fn measure(&self) {
+        let waiting = self.queue.max_capacity() - self.queue.capacity();
+        self.metrics.length(waiting);
     }
 
     /// Waits for the answer to one request, for a bounded time.
@@ -88,11 +103,13 @@ impl<O: Operation, W: Await> Coalescer<O, W> {
     /// # Errors
     /// [`NoAnswer`]
     pub async fn ask(&self, request: O::Request) -> Result<O::Answer, NoAnswer> {
-        let deadline = Instant::now() + self.timeout;
+        let mut queued = Instant::now();
+        let deadline = queued + self.timeout;
         if self.holds.is_held(|| self.operation.row(&request))
             && let Some(row) = self.operation.row(&request)
         {
             self.holds.released(row, deadline).await?;
+            queued = Instant::now();
         }
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting {
@@ -100,7 +117,8 @@ impl<O: Operation, W: Await> Coalescer<O, W> {
             answer,
             deadline,
         };
-        self.queue.try_send(waiting).map_err(|error| match error {
+        let sent = self.queue.try_send((waiting, queued));
+        sent.map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NoAnswer::Overloaded,
             mpsc::error::TrySendError::Closed(_) => NoAnswer::Stopping,
         })?;
@@ -116,8 +134,9 @@ impl<O: Operation, W: Await> Coalescer<O, W> {
 struct Gathering<O: Operation, W> {
     operation: Arc<O>,
     /// For what comes back from a row that was held; does not keep the task alive.
-    queue: mpsc::WeakSender<Waiting<O>>,
+    queue: mpsc::WeakSender<Queued<O>>,
     holds: Holds<W>,
+    metrics: QueueMetrics,
 }
 
 impl<O: Operation, W> Clone for Gathering<O, W> {
@@ -126,12 +145,13 @@ impl<O: Operation, W> Clone for Gathering<O, W> {
             operation: Arc::clone(&self.operation),
             queue: self.queue.clone(),
             holds: self.holds.clone(),
+            metrics: self.metrics.clone(),
         }
     }
 }
 
 impl<O: Operation, W: Await> Gathering<O, W> {
-    async fn gather(self, mut queue: mpsc::Receiver<Waiting<O>>, settings: Settings) {
+    async fn gather(self, mut queue: mpsc::Receiver<Queued<O>>, settings: Settings) {
         let at_once = if settings.max_batch == 1 {
             settings.lanes
         } else {
@@ -147,6 +167,7 @@ impl<O: Operation, W: Await> Gathering<O, W> {
             if queue.recv_many(&mut batch, settings.max_batch).await == 0 {
                 break;
             }
+            let batch = self.begin(batch);
             let this = self.clone();
             tokio::spawn(async move {
                 let _lane = lane;
@@ -163,6 +184,15 @@ impl<O: Operation, W: Await> Gathering<O, W> {
             };
             ended.forget();
         }
+    }
+
+    /// Takes a batch out of the queue, and counts it.
+    fn begin(&self, queued: Vec<Queued<O>>) -> Vec<Waiting<O>> {
+        // One value a batch, and not one a request: that would cost a heartbeat a hundredth more.
+        if let Some((_, since)) = queued.first() {
+            self.metrics.batch_began(queued.len(), since.elapsed());
+        }
+        queued.into_iter().map(|(waiting, _)| waiting).collect()
     }
 
     /// Until each has its answer, or waits for a row in the place for that.
@@ -244,7 +274,8 @@ impl<O: Operation, W: Await> Gathering<O, W> {
             match holds.released(row, waiting.deadline).await {
                 // Its place in the queue is one that others freed.
                 Ok(()) => {
-                    if let Err(mpsc::error::SendError(waiting)) = queue.send(waiting).await {
+                    let queued = (waiting, Instant::now());
+                    if let Err(mpsc::error::SendError((waiting, _))) = queue.send(queued).await {
                         waiting.answer(Err(NoAnswer::Stopping));
                     }
                 }

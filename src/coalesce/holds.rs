@@ -5,7 +5,7 @@
 //! and nobody who asks for another row.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::NoAnswer;
 use crate::store::{Row, Store, StoreError};
+use crate::telemetry::HeldMetrics;
 
 /// What can wait for a row: the store, and what tests put in its place.
 pub trait Await: Send + Sync + 'static {
@@ -46,6 +47,9 @@ struct Shared<W> {
     waiters: Semaphore,
     /// One a request that waits.
     places: Semaphore,
+    most_places: usize,
+    /// Requests that found no place.
+    refused: AtomicU64,
     runtime: Handle,
 }
 
@@ -62,13 +66,19 @@ impl<W: Await> Holds<W> {
             held: AtomicUsize::new(0),
             waiters: Semaphore::new(waiters),
             places: Semaphore::new(places),
+            most_places: places,
+            refused: AtomicU64::new(0),
             runtime: Handle::current(),
         }))
     }
 
-    /// How many rows are waited for.
-    pub fn rows_waited_for(&self) -> usize {
-        self.0.held.load(Ordering::Relaxed)
+    /// Shows how many wait now, and how many were refused.
+    pub fn measure(&self, metrics: &HeldMetrics) {
+        metrics.now(
+            self.0.held.load(Ordering::Relaxed),
+            self.0.most_places - self.0.places.available_permits(),
+            self.0.refused.load(Ordering::Relaxed),
+        );
     }
 
     /// Whether somebody waits for the row that `row` names already: whoever needs it had better do the same.
@@ -84,6 +94,7 @@ impl<W: Await> Holds<W> {
     /// went wrong with the database.
     pub async fn released(&self, row: Row, deadline: Instant) -> Result<(), NoAnswer> {
         let Ok(_place) = self.0.places.try_acquire() else {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
             return Err(NoAnswer::Overloaded);
         };
         let mut waiting = self.wait_for(row);

@@ -20,6 +20,9 @@ pub trait Operation: Send + Sync + 'static {
     /// pay where the work on the answers is as long as that in Postgres.
     const AT_ONCE: usize = 1;
 
+    /// What the metrics call it.
+    const NAME: &'static str;
+
     /// What is asked.
     type Request: Send + Sync + 'static;
     /// What is answered.

@@ -10,11 +10,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::*;
 use crate::domain::RoomId;
 use crate::store::{Row, StoreError};
+use crate::telemetry::{Metrics, QueueMetrics};
 
 /// Each request is how long its batch takes; the answer, when the batch began.
 struct Takes(Instant, Arc<Mutex<Vec<usize>>>);
 
 impl Operation for Takes {
+    const NAME: &'static str = "takes";
+
     type Request = u64;
     type Answer = u64;
 
@@ -56,12 +59,22 @@ fn holds_until(instant: Instant) -> Holds<HeldUntil> {
     Holds::new(HeldUntil(instant, Arc::default()), 1, 100)
 }
 
+fn queue_metrics() -> QueueMetrics {
+    Metrics::new().unwrap().queue("test")
+}
+
 /// Each is when to ask and how long it takes; when each began, and the sizes of the batches.
 async fn began(settings: Settings, requests: &[(u64, u64)]) -> (Vec<u64>, Vec<usize>) {
     let sizes = Arc::default();
     let mut tasks = JoinSet::new();
     let takes = Takes(Instant::now(), Arc::clone(&sizes));
-    let coalescer = Coalescer::start(takes, settings, &holds_until(Instant::now()), &mut tasks);
+    let coalescer = Coalescer::start(
+        takes,
+        settings,
+        &holds_until(Instant::now()),
+        queue_metrics(),
+        &mut tasks,
+    );
     let asking: Vec<_> = requests
         .iter()
         .map(|&(at, takes)| {
@@ -145,6 +158,8 @@ impl Held {
 }
 
 impl Operation for Held {
+    const NAME: &'static str = "held";
+
     type Request = Needs;
     type Answer = u64;
 
@@ -185,7 +200,13 @@ fn held_for(
         timeout,
         ..SETTINGS
     };
-    Coalescer::start(Held { began, until }, settings, &holds_until(until), tasks)
+    Coalescer::start(
+        Held { began, until },
+        settings,
+        &holds_until(until),
+        queue_metrics(),
+        tasks,
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -16,7 +16,7 @@ pub struct AuthArgs {
     #[arg(long, env = "LEASEHOLD_SERVER_KEYS", hide_env_values = true)]
     pub server_keys: Option<SecretString>,
 
-    /// A file with keys with full access, one a line
+    /// A file with keys with full access, one a line; read again when it changes
     #[arg(long, env = "LEASEHOLD_SERVER_KEYS_FILE")]
     pub server_keys_file: Option<PathBuf>,
 
@@ -24,7 +24,7 @@ pub struct AuthArgs {
     #[arg(long, env = "LEASEHOLD_JWT_HS256_SECRET", hide_env_values = true)]
     pub jwt_hs256_secret: Option<SecretString>,
 
-    /// A PEM file with the public key of client tokens, for RS256 or EdDSA
+    /// A PEM file with the public key of client tokens, for RS256 or EdDSA; read again when it changes
     #[arg(long, env = "LEASEHOLD_JWT_PUBLIC_KEY_FILE")]
     pub jwt_public_key_file: Option<PathBuf>,
 
@@ -39,27 +39,14 @@ pub struct AuthArgs {
 
 impl AuthArgs {
     /// What is configured.
-    ///
-    /// # Errors
-    /// Names the setting and what is wrong with it.
-    pub fn settings(&self) -> anyhow::Result<AuthSettings> {
-        let mut server_keys = Vec::new();
-        if let Some(keys) = &self.server_keys {
-            server_keys.extend(split(keys.expose_secret(), ','));
-        }
-        if let Some(path) = &self.server_keys_file {
-            let shown = path.display();
-            let text: SecretString = std::fs::read_to_string(path)
-                .with_context(|| format!("LEASEHOLD_SERVER_KEYS_FILE {shown} cannot be read"))?
-                .into();
-            let before = server_keys.len();
-            server_keys.extend(split(text.expose_secret(), '\n'));
-            if server_keys.len() == before {
-                bail!("LEASEHOLD_SERVER_KEYS_FILE {shown} holds no key; write one a line");
-            }
-        }
-        Ok(AuthSettings {
+    pub fn settings(&self) -> AuthSettings {
+        let keys = self.server_keys.iter();
+        let keys = keys.flat_map(|keys| keys.expose_secret().split(','));
+        let keys = keys.map(str::trim).filter(|key| !key.is_empty());
+        let server_keys = keys.map(SecretString::from).collect();
+        AuthSettings {
             server_keys,
+            server_keys_file: self.server_keys_file.clone(),
             tokens: TokenSettings {
                 // An empty variable is how some tools say that there is none.
                 hs256_secret: self
@@ -69,7 +56,7 @@ impl AuthArgs {
                 public_key_file: self.jwt_public_key_file.clone(),
                 jwks_file: self.jwks_file.clone(),
             },
-        })
+        }
     }
 
     /// Refuses to serve other machines without authentication.
@@ -86,11 +73,4 @@ impl AuthArgs {
              or say --insecure-no-auth where the network keeps others out"
         );
     }
-}
-
-fn split(text: &str, separator: char) -> impl Iterator<Item = SecretString> {
-    text.split(separator)
-        .map(str::trim)
-        .filter(|key| !key.is_empty())
-        .map(SecretString::from)
 }

@@ -1,12 +1,13 @@
 //! Where the database is, and how much of it the service uses.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use secrecy::SecretString;
 
 use super::value::{millis, whole};
-use crate::store::DatabaseSettings;
+use crate::store::{DatabaseSettings, DatabaseUrl};
 
 /// A generation that was open for years is purged in one piece.
 const PURGE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -15,15 +16,35 @@ const PURGE_TIMEOUT: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone, Args)]
 pub struct DatabaseArgs {
     /// The Postgres database: postgres://user:password@host:5432/database
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
-    pub database_url: SecretString,
+    #[arg(
+        long,
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        required_unless_present = "database_url_file",
+        conflicts_with = "database_url_file"
+    )]
+    pub database_url: Option<SecretString>,
+
+    /// A file with that address instead; read again for each new connection
+    #[arg(long, env = "DATABASE_URL_FILE")]
+    pub database_url_file: Option<PathBuf>,
 }
 
 impl DatabaseArgs {
+    /// Where it is.
+    pub fn url(&self) -> DatabaseUrl {
+        match (&self.database_url_file, &self.database_url) {
+            (Some(path), _) => DatabaseUrl::File(path.clone()),
+            (None, Some(url)) => DatabaseUrl::Given(url.clone()),
+            // The command line is refused without either.
+            (None, None) => "".into(),
+        }
+    }
+
     /// For a command that runs once and then ends.
     pub fn once(&self) -> DatabaseSettings {
         DatabaseSettings {
-            url: self.database_url.clone(),
+            url: self.url(),
             connections: 2,
             held_connections: 1,
             timeout: Duration::from_secs(60),
@@ -51,9 +72,17 @@ pub struct ConnectionArgs {
     pub held_connections: u32,
 }
 
+/// Connections of the hints and of the purge.
+const BESIDE: u32 = 8;
+
 impl ConnectionArgs {
+    /// The most that serving opens.
+    pub fn all(&self) -> usize {
+        (2 * self.db_connections + self.held_connections + BESIDE) as usize
+    }
+
     /// For serving.
-    pub fn serving(&self, url: SecretString) -> DatabaseSettings {
+    pub fn serving(&self, url: DatabaseUrl) -> DatabaseSettings {
         DatabaseSettings {
             url,
             connections: self.db_connections,
@@ -64,7 +93,7 @@ impl ConnectionArgs {
     }
 
     /// For the purge, which may take longer than a request would wait.
-    pub fn purging(&self, url: SecretString) -> DatabaseSettings {
+    pub fn purging(&self, url: DatabaseUrl) -> DatabaseSettings {
         DatabaseSettings {
             url,
             connections: 1,

@@ -35,6 +35,11 @@ pub struct EdgeArgs {
           value_parser = millis("LEASEHOLD_IDLE_TIMEOUT", 1_000..=3_600_000))]
     pub idle_timeout: Duration,
 
+    /// How long a client may take nothing of what it is sent, or be silent on the network, before it is cut off
+    #[arg(long, env = "LEASEHOLD_STALL_TIMEOUT", default_value = "30s",
+          value_parser = millis("LEASEHOLD_STALL_TIMEOUT", 100..=600_000))]
+    pub stall_timeout: Duration,
+
     /// The longest that a request's head, and then its body, may take to arrive
     #[arg(long = "request-timeout-ms", env = "LEASEHOLD_REQUEST_TIMEOUT_MS", default_value = "5s",
           value_parser = millis("LEASEHOLD_REQUEST_TIMEOUT_MS", 100..=600_000))]

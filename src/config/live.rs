@@ -30,6 +30,12 @@ pub struct LiveArgs {
           value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM", 0..=1_000_000))]
     pub max_subscribers_per_room: usize,
 
+    /// The most of them for one subject, for server keys, or without authentication for one address;
+    /// three quarters of all if left out
+    #[arg(long, env = "LEASEHOLD_MAX_SUBSCRIBERS_PER_CLIENT",
+          value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS_PER_CLIENT", 1..=1_000_000))]
+    pub max_subscribers_per_client: Option<usize>,
+
     /// Whether instances tell each other of changes by NOTIFY; without, the poll finds them
     #[arg(long, env = "LEASEHOLD_HINTS", default_value = "on", value_parser = on_or_off,
           action = clap::ArgAction::Set)]
@@ -45,12 +51,17 @@ fn on_or_off(text: &str) -> Result<bool, String> {
 }
 
 impl LiveArgs {
-    /// How subscriptions are served.
-    pub fn settings(&self) -> LiveSettings {
+    /// How subscriptions are served, where there may be so many.
+    pub fn settings(&self, max_subscribers: usize) -> LiveSettings {
         LiveSettings {
             poll: self.poll,
-            max_subscribers: self.max_subscribers,
+            max_subscribers,
             max_subscribers_per_room: self.max_subscribers_per_room,
+            // A proxy or a company may be one address to an instance, so no more is kept from it
+            // than others need to get in.
+            max_subscribers_per_client: self
+                .max_subscribers_per_client
+                .unwrap_or((max_subscribers * 3).div_ceil(4)),
         }
     }
 }

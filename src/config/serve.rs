@@ -1,6 +1,8 @@
 //! Everything about serving but where the database is.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +12,7 @@ use super::{
     AuthArgs, CoalesceArgs, ConnectionArgs, EdgeArgs, InvalidSetting, LeaseArgs, LimitArgs,
     LiveArgs, LogArgs, PurgeArgs,
 };
+use crate::descriptors::Wanted;
 use crate::http::{BodyLimits, ServerSettings};
 use crate::presence::{PresenceSettings, PulseSettings};
 use crate::wire::FieldRules;
@@ -97,11 +100,28 @@ impl ServeArgs {
         })
     }
 
+    /// What takes a descriptor each.
+    pub fn descriptors(&self) -> Wanted {
+        Wanted {
+            subscribers: self.live.max_subscribers,
+            database: self.connections.all(),
+            workers: self.workers(),
+        }
+    }
+
+    fn workers(&self) -> usize {
+        match self.workers {
+            0 => available_parallelism().map_or(1, NonZeroUsize::get),
+            workers => workers,
+        }
+    }
+
     /// How the server listens.
-    pub fn server(&self, shutdown_timeout: Duration) -> ServerSettings {
+    pub fn server(&self, max_connections: usize, shutdown_timeout: Duration) -> ServerSettings {
         ServerSettings {
             bind: self.bind,
-            workers: self.workers,
+            workers: self.workers(),
+            max_connections,
             origins: self.edge.origins().into_iter().map(str::to_owned).collect(),
             bodies: BodyLimits {
                 max_bytes: self.limits.max_body_bytes,
@@ -109,6 +129,7 @@ impl ServeArgs {
                 timeout: self.edge.request_timeout,
             },
             idle_timeout: self.edge.idle_timeout,
+            stall_timeout: self.edge.stall_timeout,
             shutdown_timeout,
         }
     }

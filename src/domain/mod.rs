@@ -21,7 +21,7 @@ pub use change::{
 };
 pub use departure::{Closing, Departure, Departures, DeparturesQuery};
 pub use event::Event;
-pub use health::{Census, Readiness};
+pub use health::{Backlog, Census, Holder, OpenTransactions, Readiness};
 pub use heartbeat::Heartbeat;
 pub use history::{JoinPlace, Lifetime, PastSession, Period};
 pub use id::{DeviceId, InvalidId, RoomId, UserId};

@@ -31,6 +31,8 @@ pub struct Api {
     pub max_message_bytes: usize,
     /// How often a stream without news shows that it lives.
     pub keep_alive: Duration,
+    /// How long a peer may take nothing of what it is sent.
+    pub stall_timeout: Duration,
     /// How often the feed is read where nothing wakes its reader.
     pub poll: Duration,
     /// How often the sweep runs; `None` where others run it.

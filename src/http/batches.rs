@@ -36,7 +36,7 @@ pub(crate) async fn heartbeats(
         let heartbeat = read_heartbeat(item, &api.fields)?;
         renew(&api, heartbeat).await
     });
-    Ok(answer(join_all(outcomes).await))
+    Ok(answer(&api, join_all(outcomes).await))
 }
 
 /// Leave many rooms
@@ -63,7 +63,7 @@ pub(crate) async fn leaves(
         .leaves
         .iter()
         .map(async |item| depart(&api, read_leave(item)?).await);
-    Ok(answer(join_all(outcomes).await))
+    Ok(answer(&api, join_all(outcomes).await))
 }
 
 fn check_size(api: &Api, items: usize) -> Result<(), ApiError> {
@@ -75,10 +75,13 @@ fn check_size(api: &Api, items: usize) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn answer(outcomes: Vec<Result<(), ApiError>>) -> HttpResponse {
+fn answer(api: &Api, outcomes: Vec<Result<(), ApiError>>) -> HttpResponse {
     let results = outcomes.into_iter().map(|outcome| match outcome {
         Ok(()) => ItemAnswer::DONE,
-        Err(error) => ItemAnswer::refused(error.code(), error.to_string()),
+        Err(error) => {
+            api.metrics.requests.refused(error.code());
+            ItemAnswer::refused(error.code(), error.to_string())
+        }
     });
     HttpResponse::Ok().json(BatchAnswer {
         results: results.collect(),

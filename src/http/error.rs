@@ -195,7 +195,7 @@ impl From<&StoreError> for ApiError {
                 tracing::warn!(%error, "no answer from the database");
                 Self::unavailable("the database is not available; try again")
             }
-            StoreError::Schema(_) | StoreError::BadUrl | StoreError::Unexpected(_) => {
+            StoreError::Schema(_) | StoreError::BadUrl(_) | StoreError::Unexpected(_) => {
                 tracing::error!(%error, "the database does not answer as it should");
                 Self::unavailable("the service cannot answer; its log says why")
             }
@@ -206,7 +206,9 @@ impl From<&StoreError> for ApiError {
 impl From<NoSeat> for ApiError {
     fn from(refusal: NoSeat) -> Self {
         let code = match refusal {
-            NoSeat::InstanceFull(_) | NoSeat::RoomFull(_) => Code::TooManySubscribers,
+            NoSeat::InstanceFull(_) | NoSeat::RoomFull(_) | NoSeat::ClientFull(_) => {
+                Code::TooManySubscribers
+            }
             NoSeat::Stopping => Code::Unavailable,
         };
         Self::new(code, format!("{refusal}; try again later"))

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,9 +12,10 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::Stream;
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::path::RoomPath;
+use super::peer::Peer;
 use super::{Access, Api, ApiError};
 use crate::stream::{Batch, Subscription};
 
@@ -43,7 +45,7 @@ pub(crate) async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let mut subscription = api.live.subscribe(&room_id)?;
+    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
     let snapshot = first(&mut subscription, api.timeout).await?;
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -51,14 +53,18 @@ pub(crate) async fn events(
     // Those who lose their connection together should not all come back together.
     let retry_ms = rand::random_range(1_000..3_000);
     let greeting = [format!("retry: {retry_ms}\n\n").into(), snapshot.sse()].concat();
-    let (credential, drain) = (access.expires_in(), api.drain.clone());
+    let credential_ends = access.expires_in().map(|left| Instant::now() + left);
+    let peer = Peer::of(&request);
+    peer.stream_until(credential_ends);
+    let drain = api.drain.clone();
     Ok(response.streaming(EventStream {
+        peer,
         subscription,
         keep_alive,
         greeting: Some(greeting.into()),
         end: Box::pin(async move {
             tokio::select! {
-                () = until(credential) => {}
+                () = until(credential_ends) => {}
                 () = drain.turn() => {}
             }
         }),
@@ -79,14 +85,16 @@ pub(crate) async fn first(
     }
 }
 
-async fn until(left: Option<Duration>) {
-    match left {
-        Some(left) => sleep(left).await,
+/// Never where there is no such instant.
+pub(crate) async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
         None => std::future::pending().await,
     }
 }
 
 struct EventStream {
+    peer: Rc<Peer>,
     subscription: Subscription,
     keep_alive: Interval,
     /// How soon to come back, and the first snapshot.
@@ -100,6 +108,10 @@ impl Stream for EventStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
+        // The server polls when it has read something, be it the end.
+        if this.peer.has_left() {
+            return Poll::Ready(None);
+        }
         if let Some(greeting) = this.greeting.take() {
             return Poll::Ready(Some(Ok(greeting)));
         }
@@ -117,5 +129,11 @@ impl Stream for EventStream {
                 Poll::Pending => Poll::Pending,
             },
         }
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.peer.stream_until(None);
     }
 }

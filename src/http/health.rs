@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;
+use chrono::TimeDelta;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Api, ApiError};
 use crate::wire::ErrorBody;
 
-/// A sweep may be missed so many times in a row before the service calls itself unready.
+/// The sweep may be missed so many times in a row before the service calls itself unready.
 const MISSED_SWEEPS: u32 = 6;
 
 /// How the service is.
@@ -34,7 +35,7 @@ pub(crate) async fn healthz() -> HttpResponse {
 
 /// Ask whether the service can answer
 ///
-/// The database answers with the schema of this program, and a sweep finished lately.
+/// The database answers with the schema of this program, and a sweep finished lately or is under way.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -54,10 +55,14 @@ pub(crate) async fn readyz(api: Data<Api>) -> Result<HttpResponse, ApiError> {
         .map_err(|unfit| ApiError::unavailable(unfit.to_string()))?;
     if let (Some(interval), Some(readiness)) = (api.sweep_interval, readiness) {
         let allowed = (interval * MISSED_SWEEPS).max(Duration::from_secs(30));
-        let age = readiness.last_swept_at.map(|at| readiness.as_of - at);
-        if age.is_none_or(|age| age.to_std().is_ok_and(|age| age > allowed)) {
-            return Err(ApiError::unavailable(match age {
-                Some(age) => format!("the last sweep finished {} s ago", age.num_seconds()),
+        // Not of chrono's range: for ever.
+        let allowed = TimeDelta::from_std(allowed).unwrap_or(TimeDelta::MAX);
+        if !readiness.is_swept(allowed) {
+            return Err(ApiError::unavailable(match readiness.last_swept_at {
+                Some(at) => {
+                    let age = (readiness.as_of - at).num_seconds();
+                    format!("the last sweep finished {age} s ago")
+                }
                 None => "no sweep has finished yet".to_owned(),
             }));
         }

@@ -177,7 +177,7 @@ pub(crate) async fn disconnect(
     match outcome {
         Ok(()) => Ok(HttpResponse::NoContent().finish()),
         Err(reason) => {
-            api.metrics.stale_session(reason);
+            api.metrics.presence.stale_session(reason);
             Err(reason.into())
         }
     }
@@ -187,9 +187,9 @@ pub(crate) async fn disconnect(
 pub(crate) async fn renew(api: &Api, heartbeat: Heartbeat) -> Result<(), ApiError> {
     let started = Instant::now();
     let outcome = api.presence.heartbeat(heartbeat).await;
-    api.metrics.heartbeat_took(started.elapsed());
+    api.metrics.presence.heartbeat_took(started.elapsed());
     outcome?.map_err(|reason| {
-        api.metrics.stale_session(reason);
+        api.metrics.presence.stale_session(reason);
         reason.into()
     })
 }
@@ -197,7 +197,7 @@ pub(crate) async fn renew(api: &Api, heartbeat: Heartbeat) -> Result<(), ApiErro
 /// Ends one session where its epoch is current, and counts it where it is not.
 pub(crate) async fn depart(api: &Api, session: SessionKey) -> Result<(), ApiError> {
     if let Err(reason) = api.presence.leave(session).await? {
-        api.metrics.stale_session(reason);
+        api.metrics.presence.stale_session(reason);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use actix_web::{FromRequest, Handler, Responder, Route};
 
 use super::pulse::{PULSE_PATH, pulse};
 use super::{
-    ApiError, batches, changes, docs, events, health, history, members, metrics, moderation,
+    Api, ApiError, batches, changes, docs, events, health, history, members, metrics, moderation,
     openapi, rooms, socket, users,
 };
 
@@ -50,11 +50,15 @@ fn addresses() -> Vec<Address> {
     ]
 }
 
-/// Registers every address.
-pub(crate) fn routes(config: &mut ServiceConfig) {
+/// Registers every address, with its metrics.
+pub(crate) fn routes(config: &mut ServiceConfig, api: &Api) {
+    let metrics = &api.metrics.requests;
+    config.app_data(metrics.route("unmatched", []));
     for address in addresses() {
         let allow = address.allow();
-        let mut resource = web::resource(address.path);
+        let methods = address.answers.iter().map(|answer| answer.methods);
+        let metrics = metrics.route(address.path, methods);
+        let mut resource = web::resource(address.path).app_data(metrics);
         for answer in address.answers {
             resource = resource.route(answer.route);
         }

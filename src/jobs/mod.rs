@@ -3,7 +3,9 @@
 mod every;
 mod purge;
 mod sweep;
+mod tidy;
 
 pub use every::{Job, every};
 pub use purge::{Purge, Purged};
 pub use sweep::{Sweep, Swept};
+pub use tidy::Tidy;

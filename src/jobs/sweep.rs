@@ -53,7 +53,7 @@ impl Sweep {
             }
         }
         if swept.ran {
-            self.metrics.sweep_took(started.elapsed());
+            self.metrics.presence.sweep_took(started.elapsed());
         }
         Ok(swept)
     }

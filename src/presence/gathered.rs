@@ -51,6 +51,8 @@ fn now<A>(answers: Vec<A>) -> Vec<Answered<A>> {
 pub(super) struct Joins(pub(super) Store, pub(super) Wakes, pub(super) JoinLimits);
 
 impl Operation for Joins {
+    const NAME: &'static str = "join";
+
     type Request = Join;
     type Answer = JoinOutcome;
 
@@ -72,6 +74,8 @@ impl Operation for Joins {
 pub(super) struct ListedJoins(pub(super) Store, pub(super) Wakes, pub(super) JoinLimits);
 
 impl Operation for ListedJoins {
+    const NAME: &'static str = "join_and_list";
+
     type Request = Join;
     type Answer = Result<ListedJoin, JoinRefusal>;
 
@@ -116,6 +120,8 @@ pub(super) enum Sign {
 pub(super) struct Heartbeats(pub(super) Store, pub(super) Wakes);
 
 impl Operation for Heartbeats {
+    const NAME: &'static str = "heartbeat";
+
     type Request = Sign;
     type Answer = SessionOutcome;
 
@@ -169,6 +175,8 @@ fn report(beaten: Beaten) {
 pub(super) struct Resizes(pub(super) Store, pub(super) Wakes);
 
 impl Operation for Resizes {
+    const NAME: &'static str = "resize";
+
     type Request = (Heartbeat, Lease);
     type Answer = SessionOutcome;
 
@@ -189,6 +197,8 @@ impl Operation for Resizes {
 pub(super) struct Leaves(pub(super) Store, pub(super) Wakes);
 
 impl Operation for Leaves {
+    const NAME: &'static str = "leave";
+
     type Request = SessionKey;
     type Answer = SessionOutcome;
 
@@ -210,6 +220,8 @@ impl Operation for Leaves {
 pub(super) struct Disconnects(pub(super) Store, pub(super) Wakes);
 
 impl Operation for Disconnects {
+    const NAME: &'static str = "disconnect";
+
     type Request = SessionKey;
     type Answer = SessionOutcome;
 
@@ -229,6 +241,8 @@ impl Operation for Disconnects {
 pub(super) struct DeparturesOf(pub(super) Store);
 
 impl Operation for DeparturesOf {
+    const NAME: &'static str = "departures";
+
     type Request = DeparturesQuery;
     type Answer = Departures;
 
@@ -247,6 +261,8 @@ impl Operation for DeparturesOf {
 pub(super) struct Lists(pub(super) Store);
 
 impl Operation for Lists {
+    const NAME: &'static str = "list";
+
     // Decoding many rows takes as long as finding them.
     const AT_ONCE: usize = 2;
 

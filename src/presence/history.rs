@@ -3,8 +3,7 @@
 use super::Presence;
 use crate::coalesce::NoAnswer;
 use crate::domain::{
-    Census, ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness, RoomId,
-    UserId,
+    ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness, RoomId, UserId,
 };
 use crate::store::Migrations;
 
@@ -84,20 +83,6 @@ impl Presence {
     pub async fn latest_change(&self) -> Result<Position, NoAnswer> {
         self.alone(None, |store| async move { store.latest_change().await })
             .await
-    }
-
-    /// Counts what lives; scans the members.
-    ///
-    /// # Errors
-    /// [`NoAnswer`]
-    pub async fn census(&self) -> Result<Census, NoAnswer> {
-        self.alone(None, |store| async move { store.census().await })
-            .await
-    }
-
-    /// Says how many sessions this instance has recorded as expired, in whatever call.
-    pub fn expired_sessions(&self) -> u64 {
-        self.store.expired_sessions()
     }
 
     /// Says when the sweep last finished, and how the schema compares with this program's.

@@ -1,8 +1,10 @@
 //! What the service can be asked: one object, with a method for each question.
 
 mod alone;
+mod figures;
 mod gathered;
 mod history;
+mod measured;
 mod membership;
 mod pulse;
 mod service;

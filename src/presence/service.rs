@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use super::figures::Figures;
 use super::gathered::{
     DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, Resizes,
 };
@@ -13,6 +14,7 @@ use super::pulse::{Pulse, PulseSettings};
 use crate::coalesce::{self, Coalescer, Holds, Operation};
 use crate::domain::JoinLimits;
 use crate::store::Store;
+use crate::telemetry::Metrics;
 use crate::wake::Wakes;
 
 /// How requests are gathered, and what joins are measured by.
@@ -40,6 +42,7 @@ pub struct Presence {
     pub(super) wakes: Wakes,
     pub(super) holds: Holds<Store>,
     pub(super) pulse: Arc<Pulse>,
+    pub(super) figures: Arc<Figures>,
     /// Where calls of their own run: a thread that serves HTTP ends before the store does.
     pub(super) runtime: Handle,
     pub(super) timeout: Duration,
@@ -59,6 +62,7 @@ impl Presence {
         store: &Store,
         settings: PresenceSettings,
         wakes: &Wakes,
+        metrics: &Metrics,
         tasks: &mut JoinSet<()>,
     ) -> Self {
         let coalescing = settings.coalescing;
@@ -70,43 +74,56 @@ impl Presence {
                 Joins(store.clone(), wakes.clone(), limits),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             listed_joins: queue(
                 ListedJoins(store.clone(), wakes.clone(), limits),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             heartbeats: queue(
                 Heartbeats(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             resizes: queue(
                 Resizes(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             leaves: queue(
                 Leaves(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
             disconnects: queue(
                 Disconnects(store.clone(), wakes.clone()),
                 coalescing,
                 &holds,
+                metrics,
                 tasks,
             ),
-            lists: queue(Lists(store.clone()), coalescing, &holds, tasks),
-            departures: queue(DeparturesOf(store.clone()), coalescing, &holds, tasks),
+            lists: queue(Lists(store.clone()), coalescing, &holds, metrics, tasks),
+            departures: queue(
+                DeparturesOf(store.clone()),
+                coalescing,
+                &holds,
+                metrics,
+                tasks,
+            ),
             timeout: coalescing.timeout,
             runtime: Handle::current(),
             pulse: Arc::new(Pulse::new(settings.pulse)),
+            figures: Arc::default(),
             holds,
             store,
             wakes,
@@ -118,7 +135,8 @@ fn queue<O: Operation>(
     operation: O,
     settings: coalesce::Settings,
     holds: &Holds<Store>,
+    metrics: &Metrics,
     tasks: &mut JoinSet<()>,
 ) -> Queue<O> {
-    Coalescer::start(operation, settings, holds, tasks)
+    Coalescer::start(operation, settings, holds, metrics.queue(O::NAME), tasks)
 }

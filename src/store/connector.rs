@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Error, raw_sql};
+
+use super::{DatabaseUrl, StoreError};
 
 /// What everything here relies on, whatever the database or the role has for a default.
 const ALWAYS: &[(&str, &str)] = &[
@@ -33,13 +35,17 @@ const ALWAYS: &[(&str, &str)] = &[
 /// A way to make connections of one kind; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Connector {
-    options: PgConnectOptions,
+    url: DatabaseUrl,
     setup: Arc<str>,
 }
 
 impl Connector {
     /// Connections with these settings beside those that all have.
-    pub(super) fn new(options: PgConnectOptions, own: &[(&str, &str)]) -> Self {
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] where the address cannot be read.
+    pub(super) fn new(url: DatabaseUrl, own: &[(&str, &str)]) -> Result<Self, StoreError> {
+        url.options()?;
         let settings = ALWAYS.iter().chain(own);
         let set = settings
             .map(|(name, value)| format!("pg_catalog.set_config('{name}', '{value}', false), "));
@@ -49,23 +55,25 @@ impl Connector {
                       then pg_catalog.set_config('transaction_timeout', '0', false) end",
             set.collect::<String>()
         );
-        Self {
-            options,
+        Ok(Self {
+            url,
             setup: setup.into(),
-        }
+        })
     }
 
     /// A new connection, set up.
     pub(super) async fn connect(&self) -> Result<PgConnection, Error> {
-        let mut connection = PgConnection::connect_with(&self.options).await?;
+        let mut connection = PgConnection::connect_with(&self.options()?).await?;
         set_up(&mut connection, &self.setup).await?;
         Ok(connection)
     }
 
-    /// A pool of one, for what only sqlx's pool can make; it connects when it is first used.
-    pub(super) fn pool_of_one(&self) -> PgPoolOptions {
+    /// A listener, on a connection of its own that is set up as well.
+    pub(super) async fn listener(&self) -> Result<PgListener, Error> {
         let setup = Arc::clone(&self.setup);
-        PgPoolOptions::new()
+        // Only sqlx's pool can make one. A new pool each time, since in an old one a connection
+        // that went silent keeps its place.
+        let pool = PgPoolOptions::new()
             .max_connections(1)
             .max_lifetime(None)
             .idle_timeout(None)
@@ -73,10 +81,14 @@ impl Connector {
                 let setup = Arc::clone(&setup);
                 Box::pin(async move { set_up(connection, &setup).await })
             })
+            .connect_lazy_with(self.options()?);
+        PgListener::connect_with(&pool).await
     }
 
-    pub(super) fn options(&self) -> &PgConnectOptions {
-        &self.options
+    fn options(&self) -> Result<PgConnectOptions, Error> {
+        self.url
+            .options()
+            .map_err(|error| Error::Configuration(error.into()))
     }
 }
 

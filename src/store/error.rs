@@ -1,17 +1,17 @@
 //! What can go wrong with the database, told apart by what a caller can do about it.
 
+use super::failures::kind;
 use crate::domain::{InvalidId, SessionOutcome, UnknownWord};
+use crate::telemetry::DatabaseErrorKind as Kind;
 
 /// An operation that did not take effect, or of which that is not known.
 ///
 /// The cause is part of the sentence and not a source, or a chain of causes would say it twice.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The address of the database cannot be read.
-    #[error(
-        "DATABASE_URL is not a Postgres address; write postgres://user:password@host:5432/database"
-    )]
-    BadUrl,
+    /// The address of the database cannot be read; says which setting has it.
+    #[error("{0} is not a Postgres address; write postgres://user:password@host:5432/database")]
+    BadUrl(String),
     /// No connection, no answer in time, or a server that is starting or stopping: try again later.
     #[error("the database is not available: {0}")]
     Unavailable(sqlx::Error),
@@ -40,22 +40,30 @@ pub enum StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        // https://www.postgresql.org/docs/current/errcodes-appendix.html
-        let code = error.as_database_error().and_then(|e| e.code());
-        match code.as_deref() {
-            Some("40001" | "40P01") => Self::Conflict(error),
-            Some("55P03") => Self::Locked,
-            Some("25006") => Self::ReadOnly(error),
-            Some("3F000" | "42883" | "42P01" | "42703") => Self::Schema(error),
-            // 54: ids whose bytes do not fit into an index together.
-            Some(code)
-                if ["22", "23", "54"]
-                    .iter()
-                    .any(|class| code.starts_with(class)) =>
-            {
-                Self::Rejected(error)
+        match kind(&error) {
+            Kind::Serialization => Self::Conflict(error),
+            Kind::Lock => Self::Locked,
+            Kind::ReadOnly => Self::ReadOnly(error),
+            Kind::Schema => Self::Schema(error),
+            Kind::Rejected => Self::Rejected(error),
+            Kind::Timeout | Kind::Connection | Kind::Resources | Kind::Other => {
+                Self::Unavailable(error)
             }
-            _ => Self::Unavailable(error),
+        }
+    }
+}
+
+impl StoreError {
+    /// What the metrics count it as.
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Unavailable(error)
+            | Self::Conflict(error)
+            | Self::ReadOnly(error)
+            | Self::Rejected(error)
+            | Self::Schema(error) => kind(error),
+            Self::Locked | Self::WaitedInVain(_) => Kind::Lock,
+            Self::BadUrl(_) | Self::Unexpected(_) => Kind::Other,
         }
     }
 }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::pool::Connections;
 use super::{DatabaseSettings, StoreError};
+use crate::telemetry::Pool;
 
 /// The way to the database; cheap to clone.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct Store {
     pub(super) relaxed: Connections,
     /// Connections that wait for rows which other transactions hold, and do nothing else.
     pub(super) waiting: Connections,
+    /// One connection for what the metrics show, which may scan the members, and nothing else.
+    pub(super) figures: Connections,
     /// Sessions that were found to have expired, whoever pruned them.
     expired: Arc<AtomicU64>,
     /// Fake time; `None` in production.
@@ -34,6 +37,7 @@ impl Store {
             durable: settings.durable()?,
             relaxed: settings.relaxed()?,
             waiting: settings.waiting()?,
+            figures: settings.figures()?,
             expired: Arc::default(),
             now: None,
         })
@@ -60,8 +64,18 @@ impl Store {
         self.expired.fetch_add(sessions, Ordering::Relaxed);
     }
 
+    pub(super) fn pool(&self, pool: Pool) -> &Connections {
+        match pool {
+            Pool::Durable => &self.durable,
+            Pool::Relaxed => &self.relaxed,
+            Pool::Waiting => &self.waiting,
+            Pool::Figures => &self.figures,
+        }
+    }
+
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
+        self.figures.close().await;
         self.waiting.close().await;
         self.relaxed.close().await;
         self.durable.close().await;

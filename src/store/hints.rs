@@ -4,10 +4,16 @@
 //! transaction that changes membership. A hint may be lost: it only makes
 //! another instance look sooner than it would.
 
-use rand::random;
-use sqlx::postgres::{PgListener, PgPool};
+use std::io;
+use std::time::Duration;
 
-use super::pool::Connections;
+use rand::random;
+use sqlx::postgres::PgListener;
+use sqlx::{Acquire, Connection, Error};
+use tokio::time::timeout;
+
+use super::connector::Connector;
+use super::pool::{Connections, in_time};
 use super::{DatabaseSettings, StoreError};
 use crate::domain::RoomId;
 
@@ -16,11 +22,18 @@ const CHANNEL: &str = "leasehold_rooms";
 /// Postgres refuses a payload of 8,000 bytes.
 const MAX_PAYLOAD_BYTES: usize = 7_999;
 
+/// A listener that has heard nothing for so long is asked whether it lives: a connection that dies in
+/// silence looks like one on which nothing happens.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// How long it may take to show that it lives.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
 /// One connection to send and one to listen.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Hints {
     sending: Connections,
-    listening: PgPool,
+    connector: Connector,
     /// The first line of every payload, by which an instance knows its own.
     sender: String,
 }
@@ -29,15 +42,6 @@ pub struct Hints {
 pub struct HintListener {
     listener: PgListener,
     sender: String,
-}
-
-/// What a listener heard.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// These rooms changed.
-    Rooms(Vec<RoomId>),
-    /// The connection was lost and is there again: anything may have changed.
-    Reconnected,
 }
 
 impl Hints {
@@ -56,11 +60,7 @@ impl Hints {
         ])?;
         Ok(Self {
             sending: Connections::new(connector.clone(), 1, settings.timeout, settings.timeout),
-            // One listener; the pool makes its connection again.
-            listening: connector
-                .pool_of_one()
-                .acquire_timeout(settings.timeout)
-                .connect_lazy_with(connector.options().clone()),
+            connector,
             sender: format!("{:016x}", random::<u64>()),
         })
     }
@@ -86,33 +86,48 @@ impl Hints {
     /// # Errors
     /// Where the database does not answer.
     pub async fn listen(&self) -> Result<HintListener, StoreError> {
-        let mut listener = PgListener::connect_with(&self.listening).await?;
-        listener.listen(CHANNEL).await?;
+        let starting = async {
+            let mut listener = self.connector.listener().await?;
+            // Then it is for the caller to listen anew, and to know that it has missed something.
+            listener.eager_reconnect(false);
+            listener.listen(CHANNEL).await?;
+            Ok(listener)
+        };
         Ok(HintListener {
-            listener,
+            listener: in_time(SIGN_OF_LIFE, "no connection", starting).await?,
             sender: self.sender.clone(),
         })
     }
 
-    /// Closes the connections.
+    /// Closes the connection that sends; that of a listener is closed when it is dropped.
     pub async fn close(&self) {
         self.sending.close().await;
-        self.listening.close().await;
     }
 }
 
 impl HintListener {
-    /// Waits for a hint of another instance. Between hints the connection is idle, in no transaction.
+    /// Waits for a hint of another instance: the rooms that changed. Between hints the connection is
+    /// idle, in no transaction, and asked for a sign of life.
     ///
     /// # Errors
-    /// Where the connection is lost and cannot be made again: listen anew.
-    pub async fn heard(&mut self) -> Result<Heard, StoreError> {
+    /// Where the connection is lost: listen anew.
+    pub async fn heard(&mut self) -> Result<Vec<RoomId>, StoreError> {
         loop {
-            let Some(notification) = self.listener.try_recv().await? else {
-                return Ok(Heard::Reconnected);
-            };
-            if let Some(rooms) = rooms(&self.sender, notification.payload()) {
-                return Ok(Heard::Rooms(rooms));
+            match timeout(QUIET, self.listener.try_recv()).await {
+                Ok(Ok(Some(notification))) => {
+                    if let Some(rooms) = rooms(&self.sender, notification.payload()) {
+                        return Ok(rooms);
+                    }
+                }
+                Ok(Ok(None)) => {
+                    let lost = io::Error::from(io::ErrorKind::ConnectionReset);
+                    return Err(Error::Io(lost).into());
+                }
+                Ok(Err(error)) => return Err(error.into()),
+                Err(_) => {
+                    let asking = async { self.listener.acquire().await?.ping().await };
+                    in_time(SIGN_OF_LIFE, "no sign of life", asking).await?;
+                }
             }
         }
     }

@@ -204,7 +204,8 @@ async fn connect(
 ) -> Result<(PgConnection, Watch), StoreError> {
     let lock_timeout_ms = lock_timeout.as_millis().to_string();
     let connector = settings.connector(&[
-        ("synchronous_commit", "on"),
+        // Whatever is committed later takes it along; a standby that is away must not hold it up.
+        ("synchronous_commit", "local"),
         ("statement_timeout", "0"),
         ("lock_timeout", &lock_timeout_ms),
         ("idle_in_transaction_session_timeout", "0"),

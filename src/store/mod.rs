@@ -1,11 +1,15 @@
 //! The only module that talks to Postgres: one file per operation, each a call of one SQL function.
 
+mod address;
 mod beat;
 mod changes;
 mod connector;
 mod departures;
 mod disconnect;
+mod door;
 mod error;
+mod failures;
+mod figures;
 mod handle;
 mod health;
 mod heartbeat;
@@ -18,6 +22,7 @@ mod migrate;
 mod participants;
 mod pool;
 mod purge;
+mod reach;
 mod remove;
 mod retry;
 mod rooms;
@@ -27,9 +32,10 @@ mod sweep;
 mod verify;
 mod waited_for;
 
+pub use address::DatabaseUrl;
 pub use error::StoreError;
 pub use handle::Store;
-pub use hints::{Heard, HintListener, Hints};
+pub use hints::{HintListener, Hints};
 pub use join::ListedJoinOutcome;
 pub use migrate::{Applied, MigrateError, Migrations, UnfitSchema};
 pub use purge::PurgeBatch;

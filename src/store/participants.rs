@@ -67,7 +67,7 @@ pub(super) async fn read_rooms(
                   last_seen_at, heartbeat_ms, lease_expires_at, status,
                   cursor as "cursor: Json<Box<RawValue>>", metadata as "metadata: Json<Box<RawValue>>"
            from leasehold.room_sessions($1, $2)
-           order by room_id, arrival, epoch desc"#,
+           order by room_id collate "C", arrival, epoch desc"#,
         rooms as &[&str],
         now,
     )
@@ -75,44 +75,47 @@ pub(super) async fn read_rooms(
     .await?;
 
     let mut due: Vec<String> = Vec::new();
-    for row in rows {
-        if row.has_expired && due.last() != Some(&row.room_id) {
-            due.push(row.room_id.clone());
+    let mut rows = rows.into_iter().peekable();
+    while let Some(first) = rows.peek() {
+        if first.has_expired {
+            due.push(first.room_id.clone());
         }
-        let head = row.generation.zip(row.version).zip(row.opened_at);
-        let room = found
-            .entry(RoomId::parse(row.room_id)?)
-            .or_insert_with(|| Participants {
-                as_of: row.as_of,
-                room: head.map(|((generation, version), opened_at)| RoomHead {
-                    generation,
-                    version,
-                    opened_at,
-                }),
-                participants: Vec::new(),
-            });
-        let Some(user_id) = row.user_id else { continue };
-        let arrival = promised(row.arrival, "arrival")?;
-        let device_id = promised(row.device_id, "device_id")?;
-        let session = LiveSession {
-            device_id: DeviceId::from_sql(device_id)?,
-            epoch: promised(row.epoch, "epoch")?,
-            joined_at: promised(row.joined_at, "joined_at")?,
-            last_seen_at: promised(row.last_seen_at, "last_seen_at")?,
-            heartbeat_ms: promised(row.heartbeat_ms, "heartbeat_ms")?.cast_unsigned(),
-            lease_expires_at: promised(row.lease_expires_at, "lease_expires_at")?,
-            status: promised(row.status, "status")?.parse()?,
-            cursor: row.cursor.map(|json| json.0),
-            metadata: row.metadata.map(|json| json.0),
-        };
-        match room.participants.last_mut() {
-            Some(person) if person.arrival == arrival => person.sessions.push(session),
-            _ => room.participants.push(Participant {
-                user_id: UserId::parse(user_id)?,
-                arrival,
-                sessions: vec![session],
+        let id = first.room_id.clone();
+        let head = first.generation.zip(first.version).zip(first.opened_at);
+        let mut room = Participants {
+            as_of: first.as_of,
+            room: head.map(|((generation, version), opened_at)| RoomHead {
+                generation,
+                version,
+                opened_at,
             }),
+            participants: Vec::new(),
+        };
+        while let Some(row) = rows.next_if(|row| row.room_id == id) {
+            let Some(user_id) = row.user_id else { continue };
+            let arrival = promised(row.arrival, "arrival")?;
+            let device_id = promised(row.device_id, "device_id")?;
+            let session = LiveSession {
+                device_id: DeviceId::from_sql(device_id)?,
+                epoch: promised(row.epoch, "epoch")?,
+                joined_at: promised(row.joined_at, "joined_at")?,
+                last_seen_at: promised(row.last_seen_at, "last_seen_at")?,
+                heartbeat_ms: promised(row.heartbeat_ms, "heartbeat_ms")?.cast_unsigned(),
+                lease_expires_at: promised(row.lease_expires_at, "lease_expires_at")?,
+                status: promised(row.status, "status")?.parse()?,
+                cursor: row.cursor.map(|json| json.0),
+                metadata: row.metadata.map(|json| json.0),
+            };
+            match room.participants.last_mut() {
+                Some(person) if person.arrival == arrival => person.sessions.push(session),
+                _ => room.participants.push(Participant {
+                    user_id: UserId::parse(user_id)?,
+                    arrival,
+                    sessions: vec![session],
+                }),
+            }
         }
+        found.insert(RoomId::parse(id)?, room);
     }
     Ok(due)
 }

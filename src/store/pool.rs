@@ -4,12 +4,15 @@
 //! connection that comes back, so that every loss of the network takes some of
 //! its places for as long as TCP believes in them, and costs a busy service a
 //! round trip per call. Here a connection is kept
-//! only after a call that ended well. After an error, a time-out or a caller
-//! that went away it is dropped: nothing is left in it for the next.
+//! only after a call that Postgres answered. After an error of another kind, a
+//! time-out or a caller that went away it is dropped: nothing is left in it for
+//! the next. Where the server itself is gone, or only reads any more, all of its
+//! connections are dropped.
 
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +25,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StoreError;
 use super::connector::Connector;
+use super::door::Door;
+use super::failures::{Failures, kind};
+use super::reach::Reach;
+use crate::telemetry::PoolFigures;
 
 /// A connection that lay idle for longer is tried before it is used, so that a
 /// restart of Postgres costs a reconnect and not an answer.
@@ -35,10 +42,15 @@ const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
 pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
-    connector: Connector,
+    door: Door,
     limit: u32,
     free: Arc<Semaphore>,
+    /// Calls that wait for a connection.
+    waiting: AtomicUsize,
+    failures: Failures,
     idle: Mutex<Vec<Idle>>,
+    /// Counts how often all connections were dropped; none from before is kept after.
+    losses: AtomicU64,
     /// For a connection.
     wait: Duration,
     /// For an answer. Postgres gives up earlier by itself, but its own time-outs do
@@ -67,10 +79,13 @@ impl Connections {
         patience: Duration,
     ) -> Self {
         Self(Arc::new(Shared {
-            connector,
+            door: Door::new(connector),
             limit,
             free: Arc::new(Semaphore::new(limit as usize)),
+            waiting: AtomicUsize::new(0),
+            failures: Failures::default(),
             idle: Mutex::default(),
+            losses: AtomicU64::new(0),
             wait,
             patience,
         }))
@@ -79,16 +94,19 @@ impl Connections {
     /// A connection of one's own, for more than one statement; give it back with [`Held::release`].
     pub(super) async fn acquire(&self) -> Result<Held, Error> {
         in_time(self.0.wait, "no connection", async {
-            let permit = Arc::clone(&self.0.free)
-                .acquire_owned()
-                .await
-                .map_err(|_| Error::PoolClosed)?;
+            let permit = {
+                let _waiting = self.0.wait_in_line();
+                let free = Arc::clone(&self.0.free).acquire_owned().await;
+                free.map_err(|_| Error::PoolClosed)?
+            };
+            let losses = self.0.losses.load(Ordering::Acquire);
             let connection = match self.take_idle().await {
                 Some(connection) => connection,
-                None => self.0.connector.connect().await?,
+                None => self.0.door.connect().await?,
             };
             Ok(Held {
                 connection,
+                losses,
                 home: Arc::clone(&self.0),
                 _permit: permit,
             })
@@ -102,7 +120,37 @@ impl Connections {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let answer = in_time(self.0.patience, "no answer", async { Ok(work.await) });
-        answer.await?
+        let outcome = answer.await.map_err(StoreError::from).flatten();
+        outcome.inspect_err(|error| {
+            self.0.failures.count(error.kind());
+            if let StoreError::ReadOnly(error) | StoreError::Unavailable(error) = error
+                && let Reach::Server = Reach::of(error)
+            {
+                self.0.lose();
+            }
+        })
+    }
+
+    /// Counts what went wrong.
+    async fn counted<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let outcome = call.await;
+        outcome.inspect_err(|error| self.0.failures.count(kind(error)))
+    }
+
+    /// How many connections and callers there are now.
+    pub(super) fn figures(&self) -> PoolFigures {
+        let limit = self.0.limit as usize;
+        PoolFigures {
+            limit,
+            in_use: limit - self.0.free.available_permits().min(limit),
+            idle: self.0.idle().len(),
+            waiting: self.0.waiting.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What has gone wrong so far.
+    pub(super) fn failures(&self) -> &Failures {
+        &self.0.failures
     }
 
     /// One that is there and, where it was long unused, answers.
@@ -130,26 +178,61 @@ impl Connections {
 }
 
 impl Shared {
+    /// One more waits, as long as what this returns lives.
+    fn wait_in_line(&self) -> impl Drop {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        InLine(&self.waiting)
+    }
+
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
         // Nothing that can panic is done while it is locked.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops all connections, those in use when they are given back.
+    fn lose(&self) {
+        self.losses.fetch_add(1, Ordering::AcqRel);
+        self.idle().clear();
+    }
+}
+
+/// A call that waits for a connection.
+struct InLine<'a>(&'a AtomicUsize);
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A connection that is in use; closed when dropped.
 pub(super) struct Held {
     connection: PgConnection,
+    /// Of the time when it was taken.
+    losses: u64,
     home: Arc<Shared>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Held {
-    /// Keeps it for the next call. Only for one on which every call ended well.
+    /// Keeps it for the next call. Only for one on which Postgres has answered every call.
     pub(super) fn release(self) {
-        self.home.idle().push(Idle {
-            connection: self.connection,
-            since: Instant::now(),
-        });
+        if self.losses == self.home.losses.load(Ordering::Acquire) {
+            self.home.idle().push(Idle {
+                connection: self.connection,
+                since: Instant::now(),
+            });
+        }
+    }
+
+    /// Decides by the outcome of its one call what becomes of it.
+    fn settle<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
+        match outcome.as_ref().map_err(Reach::of) {
+            Ok(_) | Err(Reach::Call) => self.release(),
+            Err(Reach::Connection) => {}
+            Err(Reach::Server) => self.home.lose(),
+        }
+        outcome
     }
 }
 
@@ -192,11 +275,14 @@ impl<'c> Executor<'c> for &Connections {
         let connections = self.clone();
         // All rows before the first is passed on: a reader that dawdles holds no connection.
         stream::once(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.fetch_many(query).try_collect();
-            let rows: Vec<_> = in_time(connections.0.patience, "no answer", answer).await?;
-            held.release();
-            Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.fetch_many(query).try_collect();
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                let rows: Vec<_> = held.settle(answer)?;
+                Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
+            };
+            connections.counted(answer).await
         })
         .try_flatten()
         .boxed()
@@ -209,11 +295,13 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.fetch_optional(query);
-            let row = in_time(connections.0.patience, "no answer", answer).await?;
-            held.release();
-            Ok(row)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.fetch_optional(query);
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
+            };
+            connections.counted(answer).await
         })
     }
 
@@ -227,11 +315,13 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let answer = held.prepare_with(sql, parameters);
-            let statement = in_time(connections.0.patience, "no answer", answer).await?;
-            held.release();
-            Ok(statement)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.prepare_with(sql, parameters);
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
+            };
+            connections.counted(answer).await
         })
     }
 
@@ -241,11 +331,13 @@ impl<'c> Executor<'c> for &Connections {
     {
         let connections = self.clone();
         Box::pin(async move {
-            let mut held = connections.acquire().await?;
-            let description = held.describe(sql);
-            let description = in_time(connections.0.patience, "no answer", description).await?;
-            held.release();
-            Ok(description)
+            let answer = async {
+                let mut held = connections.acquire().await?;
+                let answer = held.describe(sql);
+                let answer = in_time(connections.0.patience, "no answer", answer).await;
+                held.settle(answer)
+            };
+            connections.counted(answer).await
         })
     }
 }

@@ -1,15 +1,11 @@
 //! Where the database is: how many connections there may be, how each is set up, and how long anything may wait for it.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
-use sqlx::postgres::PgConnectOptions;
-
-use super::StoreError;
 use super::connector::Connector;
 use super::pool::Connections;
+use super::{DatabaseUrl, StoreError};
 
 /// The longest that a call waits for a connection, however long its statement may run.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -27,8 +23,8 @@ pub(super) const GRACE: Duration = Duration::from_millis(500);
 /// Where the database is and how it may be used.
 #[derive(Clone)]
 pub struct DatabaseSettings {
-    /// `postgres://…`; holds a password, so it is neither logged nor shown.
-    pub url: SecretString,
+    /// `postgres://…`
+    pub url: DatabaseUrl,
     /// Connections for joins, leaves, lists and jobs, and as many again for heartbeats at most.
     pub connections: u32,
     /// Connections beside them that wait for rows which other transactions hold, one a row.
@@ -56,17 +52,7 @@ impl DatabaseSettings {
     /// # Errors
     /// [`StoreError::BadUrl`] where the address cannot be read.
     pub(super) fn connector(&self, own: &[(&str, &str)]) -> Result<Connector, StoreError> {
-        let url = self.url.expose_secret();
-        // Sqlx would read any scheme.
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(StoreError::BadUrl);
-        }
-        let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::BadUrl)?;
-        // A proxy may refuse whatever else is asked for before the connection is made.
-        let options = options
-            .application_name("leasehold")
-            .extra_float_digits(None);
-        Ok(Connector::new(options, own))
+        Connector::new(self.url.clone(), own)
     }
 
     /// For what must survive a crash of Postgres.
@@ -84,6 +70,11 @@ impl DatabaseSettings {
         // So that the wait ends before the statement does.
         let turn = LOCK_TURN.min(self.timeout / 2);
         self.pool(self.held_connections, "off", turn)
+    }
+
+    /// For the metrics.
+    pub(super) fn figures(&self) -> Result<Connections, StoreError> {
+        self.pool(1, "off", LOCK_WAIT)
     }
 
     fn pool(

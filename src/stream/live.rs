@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Batch;
 use super::watched::{LiveSettings, Room, Seat, Standing, Subscriber, Watched, lock};
 use super::watcher;
+use super::{Batch, Client};
 use crate::domain::RoomId;
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
@@ -31,6 +31,9 @@ pub enum NoSeat {
     /// So many are subscribed to the room on this instance.
     #[error("the room has {0} subscribers on this instance, which takes no more")]
     RoomFull(usize),
+    /// So many of them are the client's.
+    #[error("this client has {0} subscriptions on this instance, which gives it no more")]
+    ClientFull(usize),
     /// Streams end now.
     #[error("the service is shutting down")]
     Stopping,
@@ -80,6 +83,7 @@ impl Live {
                 wakes,
                 rooms: Mutex::new(HashMap::new()),
                 seats: AtomicUsize::new(0),
+                clients: Mutex::default(),
             }),
             runtime: Handle::current(),
             watchers: TaskTracker::new(),
@@ -92,11 +96,11 @@ impl Live {
         self.watchers.clone()
     }
 
-    /// Subscribes to a room, whether or not it exists.
+    /// Subscribes a client to a room, whether or not it exists.
     ///
     /// # Errors
     /// [`NoSeat`]
-    pub fn subscribe(&self, id: &RoomId) -> Result<Subscription, NoSeat> {
+    pub fn subscribe(&self, id: &RoomId, client: Client) -> Result<Subscription, NoSeat> {
         let watched = &self.watched;
         if self.stop.is_cancelled() {
             return Err(NoSeat::Stopping);
@@ -106,6 +110,10 @@ impl Live {
         if seats >= watched.settings.max_subscribers {
             return Err(NoSeat::InstanceFull(seats));
         }
+        let own = lock(&watched.clients).get(&client).copied().unwrap_or(0);
+        if own >= watched.settings.max_subscribers_per_client {
+            return Err(NoSeat::ClientFull(own));
+        }
         let room = match rooms.get(id) {
             Some(room) => Arc::clone(room),
             None => self.watch(id, &mut rooms),
@@ -114,7 +122,7 @@ impl Live {
         if seated >= watched.settings.max_subscribers_per_room {
             return Err(NoSeat::RoomFull(seated));
         }
-        let seat = Seat::take(Arc::clone(&room), Arc::clone(watched));
+        let seat = Seat::take(client, Arc::clone(&room), Arc::clone(watched));
         let (sender, batches) = mpsc::channel(QUEUE);
         lock(&room.arriving).push(Subscriber {
             batches: sender,
@@ -145,7 +153,7 @@ impl Live {
             },
             &self.runtime,
         );
-        self.watched.metrics.watched_rooms(rooms.len());
+        self.watched.metrics.streams.watched_rooms(rooms.len());
         room
     }
 }

@@ -6,6 +6,7 @@
 //! what they know. Nothing depends on every change having been seen.
 
 mod batch;
+mod client;
 mod difference;
 mod live;
 mod rate;
@@ -13,5 +14,6 @@ mod watched;
 mod watcher;
 
 pub use batch::Batch;
+pub use client::Client;
 pub use live::{Live, NoSeat, Subscription};
 pub use watched::LiveSettings;

@@ -1,6 +1,7 @@
 //! The rooms that have subscribers, and who sits where: what the watchers share.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::Batch;
+use super::{Batch, Client};
 use crate::domain::RoomId;
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
@@ -23,6 +24,8 @@ pub struct LiveSettings {
     pub max_subscribers: usize,
     /// Subscriptions of one room on this instance.
     pub max_subscribers_per_room: usize,
+    /// Subscriptions of one client on this instance.
+    pub max_subscribers_per_client: usize,
 }
 
 /// What the watchers share.
@@ -34,6 +37,8 @@ pub(super) struct Watched {
     /// Seats are only taken under this lock, so that the limits hold.
     pub(super) rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
     pub(super) seats: AtomicUsize,
+    /// The seats of each client that has any.
+    pub(super) clients: Mutex<HashMap<Client, usize>>,
 }
 
 /// A watched room.
@@ -78,27 +83,39 @@ impl Subscriber {
     }
 }
 
-/// A place among the subscribers of a room, given back when dropped.
+/// A client's place among the subscribers of a room, given back when dropped.
 pub(super) struct Seat {
+    client: Client,
     room: Arc<Room>,
     watched: Arc<Watched>,
 }
 
 impl Seat {
     /// Taken under the lock of [`Watched::rooms`].
-    pub(super) fn take(room: Arc<Room>, watched: Arc<Watched>) -> Self {
+    pub(super) fn take(client: Client, room: Arc<Room>, watched: Arc<Watched>) -> Self {
+        *lock(&watched.clients).entry(client.clone()).or_default() += 1;
         room.seats.fetch_add(1, Ordering::Relaxed);
         watched.seats.fetch_add(1, Ordering::Relaxed);
-        watched.metrics.subscriber_came();
-        Self { room, watched }
+        watched.metrics.streams.subscriber_came();
+        Self {
+            client,
+            room,
+            watched,
+        }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        if let Entry::Occupied(mut seats) = lock(&self.watched.clients).entry(self.client.clone()) {
+            *seats.get_mut() -= 1;
+            if *seats.get() == 0 {
+                seats.remove();
+            }
+        }
         self.room.seats.fetch_sub(1, Ordering::Relaxed);
         self.watched.seats.fetch_sub(1, Ordering::Relaxed);
-        self.watched.metrics.subscriber_gone();
+        self.watched.metrics.streams.subscriber_gone();
         // The watcher of a room without subscribers ends.
         self.room.bell.nudge();
     }
@@ -113,7 +130,7 @@ impl Watched {
         }
         rooms.remove(&room.id);
         self.wakes.unwatch(&room.id);
-        self.metrics.watched_rooms(rooms.len());
+        self.metrics.streams.watched_rooms(rooms.len());
         true
     }
 }

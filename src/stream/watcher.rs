@@ -190,7 +190,7 @@ impl Watcher {
             let fresh = || Batch::new(&self.room.id, picture, vec![Event::Stale], id);
             let batch = Arc::clone(stale.get_or_insert_with(fresh));
             if !subscriber.send(batch, Standing::Stale) {
-                self.watched.metrics.subscriber_fell_behind();
+                self.watched.metrics.streams.subscriber_fell_behind();
             }
         }
     }
@@ -211,7 +211,7 @@ impl Watcher {
                 _ => continue,
             };
             if !subscriber.send(batch, Standing::Current) {
-                self.watched.metrics.subscriber_fell_behind();
+                self.watched.metrics.streams.subscriber_fell_behind();
             }
         }
         for mut newcomer in self.newcomers.drain(..) {

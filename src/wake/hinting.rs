@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::Wakes;
-use crate::store::{Heard, Hints, StoreError};
+use crate::store::{Hints, StoreError};
 use crate::telemetry::Metrics;
 
 /// Between two transactions with hints: what changes meanwhile is sent with the next.
@@ -46,7 +46,7 @@ impl Hinting {
             let rooms = self.wakes.hints().await;
             let pause = match self.hints.send(rooms).await {
                 Ok(()) => {
-                    self.metrics.hints_sent();
+                    self.metrics.streams.hints_sent();
                     GATHER
                 }
                 Err(error) => {
@@ -62,7 +62,8 @@ impl Hinting {
         loop {
             let Err(error) = self.hear().await;
             tracing::warn!(%error, "cannot hear of changes of other instances; they are seen at the next poll");
-            sleep(RETRY).await;
+            // Instances that lost it together should not all come back together.
+            sleep(RETRY.mul_f64(rand::random_range(0.5..1.0))).await;
         }
     }
 
@@ -71,18 +72,9 @@ impl Hinting {
         // What was sent before nobody heard.
         self.wakes.missed();
         loop {
-            match listener.heard().await? {
-                Heard::Rooms(rooms) => {
-                    self.metrics.hint_heard();
-                    self.wakes.hinted(rooms.iter());
-                }
-                Heard::Reconnected => {
-                    tracing::info!(
-                        "the connection that hears of changes was lost and is there again"
-                    );
-                    self.wakes.missed();
-                }
-            }
+            let rooms = listener.heard().await?;
+            self.metrics.streams.hint_heard();
+            self.wakes.hinted(rooms.iter());
         }
     }
 }

@@ -224,7 +224,8 @@ async fn secrets_are_neither_logged_nor_shown() {
     service.stop(Signal::TERM).await;
 
     let arguments = DatabaseArgs {
-        database_url: url.clone().into(),
+        database_url: Some(url.clone().into()),
+        database_url_file: None,
     };
     for shown in [format!("{arguments:?}"), format!("{:?}", arguments.once())] {
         assert!(!shown.contains("hunter2"), "{shown}");

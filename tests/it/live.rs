@@ -421,8 +421,10 @@ async fn a_listener_holds_no_transaction_open() {
 #[tokio::test]
 async fn more_subscribers_than_allowed_are_refused_until_one_goes() {
     let database = Database::new().await;
-    let flags = &["--max-subscribers", "3", "--max-subscribers-per-room", "2"];
-    let app = App::spawn_with(&database, flags).await;
+    let per_client = ["--max-subscribers-per-client", "3"];
+    let per_room = ["--max-subscribers-per-room", "2"];
+    let flags = [&["--max-subscribers", "3"][..], &per_room, &per_client].concat();
+    let app = App::spawn_with(&database, &flags).await;
     let mut first = app.events("a").await;
     first.expect("snapshot").await;
     let mut second = app.events("a").await;
@@ -448,8 +450,6 @@ async fn more_subscribers_than_allowed_are_refused_until_one_goes() {
     );
 
     drop(first);
-    // The server learns of it when it next writes: another change makes it.
-    app.join("a", "alice").await;
     loop {
         let response = app.get("/rooms/a/events").await;
         if response.status() == 200 {

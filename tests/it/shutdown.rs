@@ -7,6 +7,7 @@ use leasehold::coalesce;
 use leasehold::domain::JoinLimits;
 use leasehold::http::auth::mint;
 use leasehold::presence::{Presence, PresenceSettings, PulseSettings};
+use leasehold::telemetry::Metrics;
 use leasehold::wake::Wakes;
 use serde_json::{Value, json};
 use sqlx::raw_sql;
@@ -90,7 +91,13 @@ async fn a_join_whose_caller_gave_up_is_finished_before_the_service_ends() {
             max_pause: Duration::ZERO,
         },
     };
-    let presence = Presence::start(&database.store, settings, &Wakes::default(), &mut tasks);
+    let presence = Presence::start(
+        &database.store,
+        settings,
+        &Wakes::default(),
+        &Metrics::new().unwrap(),
+        &mut tasks,
+    );
     // Nobody holds the room, and still the join cannot be written.
     let mut holder = database.connect().await;
     raw_sql("begin; lock table leasehold.membership_events in share mode")

@@ -50,6 +50,7 @@ const FLOORS: &[&str] = &[
     "access",
     "wire",
     "telemetry",
+    "descriptors",
     "store",
     "coalesce",
     "wake",
@@ -66,8 +67,12 @@ const FLOORS: &[&str] = &[
 /// Which floors a crate is named on; on no other.
 const CRATES: &[(&str, &[&str])] = &[
     ("actix_web", &["http", "app", "main"]),
+    ("actix_http", &["http"]),
+    ("actix_service", &["http"]),
     ("actix_ws", &["http"]),
     ("actix_cors", &["http"]),
+    ("rustix", &["descriptors"]),
+    ("socket2", &["http"]),
     ("sqlx", &["store"]),
     ("clap", &["config", "cli", "main", "telemetry"]),
     ("metrics_exporter_prometheus", &["telemetry"]),

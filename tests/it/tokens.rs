@@ -230,6 +230,95 @@ async fn a_key_set_is_read_again_when_it_changes() {
     app.stop().await;
 }
 
+/// Waits until this credential is answered so.
+async fn until(app: &App, credential: &str, expected: u16) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while status(app, credential).await != expected {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "{credential} is never {expected}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn server_keys_in_a_file_are_read_again_when_it_changes() {
+    let database = Database::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("keys");
+    std::fs::write(&path, "old\n").unwrap();
+    let flags = [
+        "--server-keys-file",
+        path.to_str().unwrap(),
+        "--server-keys",
+        "fixed",
+    ];
+    let app = App::spawn_with(&database, &flags).await;
+    assert_eq!(status(&app, "old").await, 200);
+    assert_eq!(status(&app, "new").await, 401);
+
+    std::fs::write(&path, "old\nnew\n").unwrap();
+    until(&app, "new", 200).await;
+    assert_eq!(status(&app, "old").await, 200, "both, while one takes over");
+
+    std::fs::write(&path, "new\n").unwrap();
+    until(&app, "old", 401).await;
+    assert_eq!(status(&app, "new").await, 200);
+
+    // Another file in its place, as old and as large.
+    let (fresh, modified) = (
+        path.with_extension("new"),
+        path.metadata().unwrap().modified(),
+    );
+    std::fs::write(&fresh, "two\n").unwrap();
+    let file = std::fs::File::options().write(true).open(&fresh).unwrap();
+    file.set_modified(modified.unwrap()).unwrap();
+    std::fs::rename(&fresh, &path).unwrap();
+    until(&app, "new", 401).await;
+
+    for useless in ["", "\n \n"] {
+        std::fs::write(&path, useless).unwrap();
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        assert_eq!(status(&app, "two").await, 200, "no key is no change");
+        assert_eq!(status(&app, "").await, 401);
+    }
+    std::fs::remove_file(&path).unwrap();
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(status(&app, "two").await, 200);
+    assert_eq!(status(&app, "fixed").await, 200);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_public_key_in_a_file_is_read_again_when_it_changes() {
+    let database = Database::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("key.pem");
+    std::fs::copy(key("rsa.pub.pem"), &path).unwrap();
+    let flags = ["--jwt-public-key-file", path.to_str().unwrap()];
+    let app = App::spawn_with(&database, &flags).await;
+    let rsa = EncodingKey::from_rsa_pem(RSA).unwrap();
+    let ed = EncodingKey::from_ed_pem(ED).unwrap();
+    let old = sign(Algorithm::RS256, &claims(), &rsa);
+    let new = sign(Algorithm::EdDSA, &claims(), &ed);
+    assert_eq!(status(&app, &old).await, 200);
+    assert_eq!(status(&app, &new).await, 401);
+
+    std::fs::copy(key("ed25519.pub.pem"), &path).unwrap();
+    until(&app, &new, 200).await;
+    assert_eq!(status(&app, &old).await, 401, "the old key no longer holds");
+
+    std::fs::write(&path, "-----BEGIN").unwrap();
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(
+        status(&app, &new).await,
+        200,
+        "a broken file changes nothing"
+    );
+    app.stop().await;
+}
+
 #[tokio::test]
 async fn a_query_is_no_place_for_a_credential_but_for_streams() {
     let database = Database::new().await;

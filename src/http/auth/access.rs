@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use actix_web::HttpRequest;
+
 use super::token;
 use crate::access::Caller;
 use crate::domain::{RoomId, SessionKey, UserId};
 use crate::http::ApiError;
+use crate::stream::Client;
 
 /// Who asks, proven, and within their rate. A handler that takes this is not public.
 #[derive(Debug, Clone)]
@@ -32,9 +35,13 @@ impl Access {
         }
     }
 
-    /// Who asks.
-    pub(super) fn caller(&self) -> &Caller {
-        &self.caller
+    /// As whom this request is counted.
+    pub fn client(&self, request: &HttpRequest) -> Client {
+        match &self.caller {
+            Caller::Anyone => Client::at(request.peer_addr().map(|address| address.ip())),
+            Caller::Server => Client::Server,
+            Caller::Client(grant) => Client::Subject(grant.subject.clone()),
+        }
     }
 
     /// Whether the caller may renew and end this session.

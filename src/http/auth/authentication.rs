@@ -1,5 +1,7 @@
 //! From a credential to whoever holds it.
 
+use std::path::PathBuf;
+
 use actix_web::HttpRequest;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::Query;
@@ -26,6 +28,8 @@ const QUERY_PARAMETER: &str = "access_token";
 pub struct AuthSettings {
     /// Each with full access.
     pub server_keys: Vec<SecretString>,
+    /// A file with more of them, one a line; read again when it changes.
+    pub server_keys_file: Option<PathBuf>,
     /// What signs client tokens.
     pub tokens: TokenSettings,
 }
@@ -43,7 +47,7 @@ impl Authentication {
     /// Names the setting whose key cannot be read.
     pub fn new(settings: AuthSettings) -> anyhow::Result<Self> {
         Ok(Self {
-            server_keys: ServerKeys::new(settings.server_keys),
+            server_keys: ServerKeys::new(settings.server_keys, settings.server_keys_file)?,
             tokens: Tokens::new(settings.tokens).context("the keys for client tokens")?,
         })
     }

@@ -8,8 +8,8 @@ use actix_web::{FromRequest, HttpRequest};
 
 use super::rate_limit::RateLimit;
 use super::{Access, Authentication, RateSettings};
-use crate::access::Caller;
 use crate::http::ApiError;
+use crate::stream::Client;
 
 /// The credentials that hold, and how often one client may ask.
 pub struct Gate {
@@ -30,14 +30,11 @@ impl Gate {
     fn admit(&self, request: &HttpRequest) -> Result<Access, ApiError> {
         let access = self.authentication.authenticate(request);
         if let Some(limit) = &self.rate_limit {
-            match access.as_ref().map(Access::caller) {
-                // The service's own back end speaks for many.
-                Ok(Caller::Server) => {}
-                Ok(Caller::Client(grant)) => limit.admit_subject(&grant.subject)?,
-                Ok(Caller::Anyone) | Err(_) => {
-                    limit.admit_address(request.peer_addr().map(|address| address.ip()))?;
-                }
-            }
+            let client = match &access {
+                Ok(access) => access.client(request),
+                Err(_) => Client::at(request.peer_addr().map(|address| address.ip())),
+            };
+            limit.admit(&client)?;
         }
         access
     }

@@ -6,6 +6,7 @@ mod access;
 mod authentication;
 mod gate;
 mod jwks;
+mod key_file;
 mod rate_limit;
 mod server_keys;
 mod token;

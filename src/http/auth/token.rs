@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use jsonwebtoken::{
     Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
 };
@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::jwks::Jwks;
+use super::key_file::KeyFile;
 use crate::access::{Grant, RoomPattern, Scope};
 use crate::domain::UserId;
 
@@ -24,7 +25,7 @@ const MIN_SECRET_BYTES: usize = 32;
 pub struct TokenSettings {
     /// For HS256.
     pub hs256_secret: Option<SecretString>,
-    /// A PEM file for RS256 or EdDSA.
+    /// A PEM file for RS256 or EdDSA; read again when it changes.
     pub public_key_file: Option<PathBuf>,
     /// A file with a JSON Web Key Set for RS256 or EdDSA; read again when it changes.
     pub jwks_file: Option<PathBuf>,
@@ -34,7 +35,7 @@ pub struct TokenSettings {
 #[derive(Default)]
 pub(crate) struct Tokens {
     hs256: Option<DecodingKey>,
-    public: Option<(Algorithm, DecodingKey)>,
+    public: Option<KeyFile<(Algorithm, DecodingKey)>>,
     jwks: Option<Jwks>,
 }
 
@@ -58,7 +59,8 @@ impl Tokens {
             Some(secret) => Some(DecodingKey::from_secret(secret.expose_secret().as_bytes())?),
             None => None,
         };
-        let public = settings.public_key_file.map(read_pem).transpose()?;
+        let open = |path| KeyFile::open("LEASEHOLD_JWT_PUBLIC_KEY_FILE", path, parse_pem);
+        let public = settings.public_key_file.map(open).transpose()?;
         let jwks = settings.jwks_file.map(Jwks::open).transpose()?;
         Ok(Self {
             hs256,
@@ -85,8 +87,11 @@ impl Tokens {
         let (algorithm, keys): (Algorithm, Vec<DecodingKey>) = match header.alg {
             Algorithm::HS256 => (Algorithm::HS256, self.hs256.iter().cloned().collect()),
             algorithm @ (Algorithm::RS256 | Algorithm::EdDSA) => {
-                let public = self.public.iter().filter(|(of, _)| *of == algorithm);
-                let mut keys: Vec<_> = public.map(|(_, key)| key.clone()).collect();
+                let public = self.public.iter().map(KeyFile::keys);
+                let mut keys: Vec<_> = public
+                    .filter(|public| public.0 == algorithm)
+                    .map(|public| public.1.clone())
+                    .collect();
                 if let Some(jwks) = &self.jwks {
                     keys.extend(jwks.keys(algorithm, header.kid.as_deref()));
                 }
@@ -144,17 +149,11 @@ fn explain(kind: &jsonwebtoken::errors::ErrorKind) -> &'static str {
     }
 }
 
-fn read_pem(path: PathBuf) -> anyhow::Result<(Algorithm, DecodingKey)> {
-    let shown = path.display();
-    let pem = std::fs::read(&path)
-        .with_context(|| format!("LEASEHOLD_JWT_PUBLIC_KEY_FILE {shown} cannot be read"))?;
-    let ed = DecodingKey::from_ed_pem(&pem).map(|key| (Algorithm::EdDSA, key));
-    let rsa = || DecodingKey::from_rsa_pem(&pem).map(|key| (Algorithm::RS256, key));
-    ed.or_else(|_| rsa()).map_err(|_| {
-        anyhow::anyhow!(
-            "LEASEHOLD_JWT_PUBLIC_KEY_FILE {shown} must be a PEM file with a public key for RS256 or EdDSA"
-        )
-    })
+fn parse_pem(pem: &[u8]) -> anyhow::Result<(Algorithm, DecodingKey)> {
+    let ed = DecodingKey::from_ed_pem(pem).map(|key| (Algorithm::EdDSA, key));
+    let rsa = || DecodingKey::from_rsa_pem(pem).map(|key| (Algorithm::RS256, key));
+    ed.or_else(|_| rsa())
+        .map_err(|_| anyhow!("it must be a PEM file with a public key for RS256 or EdDSA"))
 }
 
 /// Now, in seconds of Unix time, by this host's clock: tokens are judged by it, leases never.

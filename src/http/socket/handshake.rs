@@ -5,8 +5,10 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::connection::Connection;
+use super::log::Log;
 use crate::http::events::first;
 use crate::http::path::RoomPath;
+use crate::http::peer::Peer;
 use crate::http::{Access, Api, ApiError};
 
 /// Take part in a room over a WebSocket
@@ -32,7 +34,7 @@ pub(crate) async fn socket(
             "this address is a WebSocket; for server-sent events ask for /events",
         ));
     }
-    let mut subscription = api.live.subscribe(&room_id)?;
+    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
     let snapshot = first(&mut subscription, api.timeout).await?;
     let (response, out, inward) = actix_ws::handle(&request, payload)
         .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;
@@ -40,7 +42,8 @@ pub(crate) async fn socket(
         .max_frame_size(api.max_message_bytes)
         .aggregate_continuations()
         .max_continuation_size(api.max_message_bytes);
-    let connection = Connection::new(api, access, room_id, out);
+    let peer = Peer::of(&request);
+    let connection = Connection::new(api, access, peer, room_id, out, Log::new(&request));
     actix_web::rt::spawn(connection.run(snapshot, subscription, inward));
     Ok(response)
 }

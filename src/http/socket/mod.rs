@@ -7,6 +7,7 @@
 
 mod connection;
 mod handshake;
+mod log;
 mod request;
 
 pub(crate) use handshake::{__path_socket, socket};

@@ -7,7 +7,9 @@ use actix_web::web::Data;
 use bytestring::ByteString;
 use serde_json::{Value, json};
 
+use super::log::Entry;
 use crate::domain::{Heartbeat, RoomId, SessionKey};
+use crate::http::access_log::Subject;
 use crate::http::members::{depart, renew};
 use crate::http::{Access, Api, ApiError};
 use crate::wire::socket::{self, Answer, Request};
@@ -23,6 +25,9 @@ pub(super) enum Turn {
     Over(SessionKey),
     Nothing,
 }
+
+/// What a message may ask for.
+const KINDS: [&str; 4] = ["join", "heartbeat", "cursor", "leave"];
 
 /// A request about a session that is there already.
 enum Asked {
@@ -45,6 +50,7 @@ pub(super) async fn answer(
     access: Access,
     room_id: RoomId,
     text: ByteString,
+    mut entry: Entry,
 ) -> (ByteString, Turn) {
     let (request_id, outcome) = match parse::<Request>(text.as_bytes()) {
         Ok(request) => (
@@ -55,20 +61,26 @@ pub(super) async fn answer(
                 room_id,
                 request.r#type.as_deref(),
                 text.as_bytes(),
+                &mut entry,
             )
             .await,
         ),
         Err(error) => (Value::Null, (Err(error.into()), Turn::Nothing)),
     };
     let (outcome, turn) = outcome;
+    let refusal = outcome.as_ref().err().cloned();
     let (status, body) = match outcome {
         Ok(Some(body)) => (200, Some(body)),
         Ok(None) => (204, None),
-        Err(error) => (
-            error.status_code().as_u16(),
-            Some(json!({ "error": error.to_string(), "code": error.code().as_str() })),
-        ),
+        Err(error) => {
+            api.metrics.requests.refused(error.code());
+            (
+                error.status_code().as_u16(),
+                Some(json!({ "error": error.to_string(), "code": error.code().as_str() })),
+            )
+        }
     };
+    entry.end(status, refusal.as_ref());
     (
         socket::text(&Answer::new(request_id, status, body)).into(),
         turn,
@@ -83,11 +95,16 @@ async fn perform(
     room_id: RoomId,
     kind: Option<&str>,
     text: &[u8],
+    entry: &mut Entry,
 ) -> Performed {
+    let kind = kind.and_then(|kind| KINDS.iter().find(|known| **known == kind));
+    if let Some(kind) = kind {
+        entry.asks_for(kind);
+    }
     let rules = &api.fields;
     let read =
-        match kind {
-            Some("join") => return join(api, access, room_id, text).await,
+        match kind.copied() {
+            Some("join") => return join(api, access, room_id, text, entry).await,
             Some("heartbeat") => parse(text)
                 .and_then(|body: HeartbeatBody| Ok(Asked::Renew(body.read(room_id, rules)?))),
             Some("cursor") => parse(text)
@@ -100,6 +117,7 @@ async fn perform(
             )),
         };
     let allowed = read.map_err(ApiError::from).and_then(|asked| {
+        entry.is_about(|| Subject::of(asked.session()));
         access.may_act_for(asked.session())?;
         Ok(asked)
     });
@@ -120,8 +138,14 @@ async fn perform(
     (outcome.map(|()| None), turn)
 }
 
-async fn join(api: &Api, access: &Access, room_id: RoomId, text: &[u8]) -> Performed {
-    match try_join(api, access, room_id, text).await {
+async fn join(
+    api: &Api,
+    access: &Access,
+    room_id: RoomId,
+    text: &[u8],
+    entry: &mut Entry,
+) -> Performed {
+    match try_join(api, access, room_id, text, entry).await {
         Ok((body, turn)) => (Ok(Some(body)), turn),
         Err(error) => (Err(error), Turn::Nothing),
     }
@@ -132,10 +156,13 @@ async fn try_join(
     access: &Access,
     room_id: RoomId,
     text: &[u8],
+    entry: &mut Entry,
 ) -> Result<(Value, Turn), ApiError> {
     let join = parse::<JoinBody>(text)?.read(room_id, &api.fields)?;
+    entry.is_about(|| Subject::new(&join.room_id, &join.user_id, None));
     access.may_act_as(&join.user_id, &join.room_id)?;
     let joined = api.presence.join(join.clone()).await??;
+    entry.is_about(|| Subject::new(&join.room_id, &join.user_id, Some(joined.epoch)));
     let answer = JoinAnswer::new(&join, &joined, None);
     let body = serde_json::to_value(answer).expect("texts and numbers");
     let heartbeat = Duration::from_millis(join.lease.heartbeat_ms.into());

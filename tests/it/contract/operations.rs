@@ -1,6 +1,7 @@
 //! What those who run the service ask it.
 
 use serde_json::{Value, json};
+use sqlx::raw_sql;
 
 use super::{accepted, refused};
 use crate::support::{App, Database};
@@ -58,6 +59,74 @@ async fn the_service_is_unready_where_sweeps_have_stopped() {
     let sentence = refused(app.get("/readyz").await, 503, "unavailable").await;
     assert_eq!(sentence, "no sweep has finished yet");
     assert_eq!(app.get("/healthz").await.status(), 200);
+}
+
+/// An instance that swept at its start and not since, and the last sweep of any that finished long ago.
+async fn unswept(database: &Database) -> App {
+    let app = App::spawn_with(database, &["--sweep-interval-ms=60000"]).await;
+    app.until_ready().await;
+    let long_ago =
+        "update leasehold.sweeps set last_swept_at = clock_timestamp() - interval '1 hour'";
+    database.execute(long_ago).await;
+    assert_eq!(app.get("/readyz").await.status(), 503);
+    app
+}
+
+#[tokio::test]
+async fn a_sweep_that_has_much_to_do_makes_nobody_unready() {
+    let database = Database::new().await;
+    let app = unswept(&database).await;
+    for n in 0..3 {
+        app.join("r", &format!("user-{n}")).await;
+    }
+    database.silence(60_000).await;
+    let batch = database.store.sweep(1).await.unwrap();
+    assert!(batch.ran && !batch.finished);
+    assert_eq!(
+        app.get("/readyz").await.status(),
+        200,
+        "batch follows batch"
+    );
+    let stopped =
+        "update leasehold.sweeps set unfinished_at = clock_timestamp() - interval '365 seconds'";
+    database.execute(stopped).await;
+    let sentence = refused(app.get("/readyz").await, 503, "unavailable").await;
+    assert!(
+        sentence.starts_with("the last sweep finished 36"),
+        "{sentence}"
+    );
+    while !database.store.sweep(1).await.unwrap().finished {}
+    assert_eq!(app.get("/readyz").await.status(), 200);
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn one_long_transaction_of_a_sweep_makes_nobody_unready_while_it_works() {
+    let database = Database::new().await;
+    let app = unswept(&database).await;
+    let mut sweeping = database.connect().await;
+    let begin = raw_sql("begin; select leasehold.sweep()");
+    begin.execute(&mut sweeping).await.unwrap();
+    // It has swept, and the rest of its transaction is forgotten.
+    let sentence = refused(app.get("/readyz").await, 503, "unavailable").await;
+    assert!(
+        sentence.starts_with("the last sweep finished 36"),
+        "{sentence}"
+    );
+
+    let mut gate = database.connect().await;
+    let shut = raw_sql("select pg_advisory_lock(7)");
+    shut.execute(&mut gate).await.unwrap();
+    let working = tokio::spawn(async move {
+        let work = raw_sql("select pg_advisory_xact_lock(7); commit");
+        work.execute(&mut sweeping).await.unwrap();
+    });
+    database.until_waiting_for_locks(1).await;
+    assert_eq!(app.get("/readyz").await.status(), 200, "it works");
+    let open = raw_sql("select pg_advisory_unlock(7)");
+    open.execute(&mut gate).await.unwrap();
+    working.await.unwrap();
+    assert_eq!(app.get("/readyz").await.status(), 200, "it has finished");
 }
 
 #[tokio::test]

@@ -156,6 +156,24 @@ impl App {
         request.send().await.unwrap()
     }
 
+    /// Waits until so many event streams and sockets are open.
+    pub async fn until_subscribers(&self, count: usize) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let line = format!("leasehold_subscribers {count}");
+        loop {
+            let metrics = self.get("/metrics").await.text().await.unwrap();
+            let open = metrics
+                .lines()
+                .find(|line| line.starts_with("leasehold_subscribers "))
+                .unwrap_or("leasehold_subscribers 0");
+            if open == line {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{open}, not {line}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// Waits for the first sweep.
     pub async fn until_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);

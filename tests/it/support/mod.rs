@@ -11,6 +11,7 @@ mod load;
 mod proxy;
 pub mod psql;
 pub mod race;
+mod reader;
 mod server;
 mod service;
 pub mod signature;
@@ -23,6 +24,7 @@ pub use events::{Events, Picture};
 pub use gate::Gate;
 pub use load::{Acknowledged, Load};
 pub use proxy::Proxy;
+pub use reader::Reader;
 pub use service::{Service, command, run, text};
 pub use socket::Socket;
 

@@ -1,6 +1,7 @@
 //! A network between the service and Postgres, which fails as networks do.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ enum Direction {
 pub struct Proxy {
     pub url: String,
     state: watch::Sender<State>,
+    attempts: Arc<AtomicUsize>,
     target: Arc<Mutex<Url>>,
 }
 
@@ -52,8 +54,11 @@ impl Proxy {
         let path = url.path().to_owned();
         let target = Arc::new(Mutex::new(url));
         let current = Arc::clone(&target);
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&attempts);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
                 let target = current.lock().unwrap().clone();
                 tokio::spawn(forward(client, target, watched.clone()));
             }
@@ -61,8 +66,14 @@ impl Proxy {
         Self {
             url: format!("postgres://postgres@127.0.0.1:{port}{path}"),
             state,
+            attempts,
             target,
         }
+    }
+
+    /// How often somebody has connected, whatever came of it.
+    pub fn attempts(&self) -> usize {
+        self.attempts.load(Ordering::Relaxed)
     }
 
     /// From now on new connections go to this server.

@@ -18,7 +18,7 @@ pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if name == "DATABASE_URL" || name.starts_with("LEASEHOLD_") {
+        if name.starts_with("DATABASE_URL") || name.starts_with("LEASEHOLD_") {
             command.env_remove(&*name);
         }
     }
@@ -71,6 +71,36 @@ impl Service {
         Self::start(serve, "\"address\":\"").await
     }
 
+    /// `leasehold serve` with limits of open files, the soft one and the hard one.
+    pub async fn serve_limited(files: (usize, usize), database_url: &str, flags: &[&str]) -> Self {
+        let set = format!(
+            "ulimit -Sn {} && ulimit -Hn {} && exec \"$0\" \"$@\"",
+            files.0, files.1
+        );
+        let serve = command(&["serve", "--bind=127.0.0.1:0", "--log-format=json"]);
+        let mut limited = Command::new("sh");
+        limited.arg("-c").arg(set).arg(serve.get_program());
+        limited.args(serve.get_args()).args(flags);
+        limited.arg("--log=warn,leasehold::cli=info");
+        for (name, _) in serve.get_envs() {
+            limited.env_remove(name);
+        }
+        limited
+            .env("DATABASE_URL", database_url)
+            .stdin(Stdio::null());
+        Self::start(limited, "\"address\":\"").await.unwrap()
+    }
+
+    /// The same with the address of the database in a file.
+    pub async fn serve_from_file(file: &Path, flags: &[&str]) -> Self {
+        let mut serve = command(&["serve", "--bind=127.0.0.1:0", "--log-format=json"]);
+        serve
+            .args(["--log", "warn,leasehold::cli=info"])
+            .args(flags)
+            .env("DATABASE_URL_FILE", file);
+        Self::start(serve, "\"address\":\"").await.unwrap()
+    }
+
     /// `leasehold dev` on a free port, with its data there.
     pub async fn dev(data_dir: &Path) -> Self {
         let mut dev = command(&["dev", "--bind=127.0.0.1:0", "--log=warn", "--data-dir"]);
@@ -120,6 +150,19 @@ impl Service {
             .read_to_end(&mut bytes)
             .unwrap();
         text(&bytes)
+    }
+
+    /// Processor time that it has used, user's and system's.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        Duration::from_millis(ticks * 10)
     }
 
     pub fn pid(&self) -> u32 {

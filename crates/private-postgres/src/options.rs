@@ -25,6 +25,8 @@ pub struct ClusterOptions {
     /// PostgreSQL settings, given on its command line, so that they win over
     /// its configuration files: `("max_connections", "200")`.
     pub settings: Vec<(String, String)>,
+    /// Variables of the server's environment, beside those of our own.
+    pub environment: Vec<(String, String)>,
 }
 
 impl ClusterOptions {
@@ -45,6 +47,7 @@ impl ClusterOptions {
             data_dir,
             durability,
             settings: Vec::new(),
+            environment: Vec::new(),
         }
     }
 
@@ -52,6 +55,13 @@ impl ClusterOptions {
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds a variable to the server's environment.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 }

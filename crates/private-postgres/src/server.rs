@@ -55,6 +55,7 @@ pub(crate) fn server(
     let program = programs.bin().join("postgres");
     let mut command = postmaster::command(&program, &data, directory.server_user);
     command.arg("-D").arg(&data).stdout(log).stderr(log_too);
+    command.envs(options.environment.iter().cloned());
     // The setting is a list, in which a quoted name may contain anything.
     let socket_dir = directory.socket_dir.to_string_lossy().replace('"', "\"\"");
     let socket_setting = format!("\"{socket_dir}\"");

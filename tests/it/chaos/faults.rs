@@ -36,6 +36,8 @@ pub enum Fault {
     HoldRoom,
     Deadlock,
     Serializable,
+    /// In either direction, and back.
+    ClockJump,
 }
 
 /// What befalls instances, and meanwhile what befalls the network and Postgres.
@@ -58,6 +60,13 @@ pub const OF_THE_DATABASE: &[Fault] = &[
     Fault::HoldRoom,
     Fault::Deadlock,
     Fault::Serializable,
+];
+pub const OF_THE_DATABASE_AND_ITS_CLOCK: &[Fault] = &[
+    Fault::ClockJump,
+    Fault::Stall,
+    Fault::KillPostgres,
+    Fault::FailOver,
+    Fault::EndBackends,
 ];
 
 /// Deals every fault once before any comes again.
@@ -156,6 +165,16 @@ impl Target {
                     }
                 }
                 join_all(turns).await;
+            }
+            Fault::ClockJump => {
+                // Further than a beat may be late: a smaller jump is none.
+                let seconds = random.random_range(5..40) * [1, -1][random.random_range(0..2)];
+                for seconds in [seconds, 0] {
+                    if let Some(clock) = &world.servers.lock().await.clock {
+                        clock.set(seconds);
+                    }
+                    sleep(time).await;
+                }
             }
             Fault::Serializable => {
                 let level = |level| {

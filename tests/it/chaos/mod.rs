@@ -2,6 +2,7 @@
 
 mod checker;
 mod checker_tests;
+mod clock;
 mod faults;
 mod history;
 mod leaks;

@@ -6,6 +6,8 @@ use private_postgres::{Cluster, ClusterOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, raw_sql};
 use tokio::time::{Instant, sleep};
 
+use super::clock::Clock;
+
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A primary whose commits wait for its standby.
@@ -13,22 +15,29 @@ pub struct Servers {
     primary: Cluster,
     standby: Option<Cluster>,
     promotions: usize,
+    /// Of both, where it can jump.
+    pub clock: Option<Clock>,
 }
 
-fn options(n: usize) -> ClusterOptions {
-    ClusterOptions::throw_away(["chaos-a", "chaos-b"][n % 2])
+fn options(n: usize, clock: Option<&Clock>) -> ClusterOptions {
+    let options = ClusterOptions::throw_away(["chaos-a", "chaos-b"][n % 2])
         .setting("max_connections", "200")
         .setting("synchronous_commit", "on")
-        .setting("wal_retrieve_retry_interval", "100ms")
+        .setting("wal_retrieve_retry_interval", "100ms");
+    match clock {
+        Some(clock) => clock.govern(options),
+        None => options,
+    }
 }
 
 impl Servers {
-    pub async fn start() -> Self {
-        let primary = Cluster::start(options(0)).unwrap();
+    pub async fn start(clock: Option<Clock>) -> Self {
+        let primary = Cluster::start(options(0, clock.as_ref())).unwrap();
         let mut servers = Self {
             primary,
             standby: None,
             promotions: 0,
+            clock,
         };
         servers.attach().await;
         servers
@@ -45,8 +54,8 @@ impl Servers {
 
     /// Gives the primary a standby, for which it stops for a moment.
     async fn attach(&mut self) {
-        let standby = self.primary.start_standby(options(self.promotions + 1));
-        self.standby = Some(standby.unwrap());
+        let options = options(self.promotions + 1, self.clock.as_ref());
+        self.standby = Some(self.primary.start_standby(options).unwrap());
         let mut primary = self.connect().await;
         for statement in [
             "alter system set synchronous_standby_names = '*'",

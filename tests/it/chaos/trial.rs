@@ -11,7 +11,10 @@ use tokio::time::{Instant, sleep};
 
 use super::super::support::{run, text};
 use super::checker::violations;
-use super::faults::{Deck, Fault, OF_INSTANCES, OF_THE_DATABASE, Target};
+use super::clock::Clock;
+use super::faults::{
+    Deck, Fault, OF_INSTANCES, OF_THE_DATABASE, OF_THE_DATABASE_AND_ITS_CLOCK, Target,
+};
 use super::history::{History, Kind, Outage, Recorded, Recorder, Session};
 use super::readers::Readers;
 use super::workload::{self, Tally, require_running};
@@ -29,19 +32,36 @@ fn seed(otherwise: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_fails_the_answers_of_a_minute_are_right() {
-    trial(seed(1), Duration::from_secs(45)).await;
+    trial(seed(1), Duration::from_secs(45), None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes CHAOS_SECONDS, ten minutes if left out; `make chaos`"]
 async fn whatever_fails_the_answers_of_a_long_run_are_right() {
-    let seconds = env::var("CHAOS_SECONDS").map_or(600, |seconds| seconds.parse().unwrap());
-    trial(seed(rand::random()), Duration::from_secs(seconds)).await;
+    trial(seed(rand::random()), long(), None).await;
 }
 
-async fn trial(seed: u64, time: Duration) {
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes CHAOS_SECONDS, ten minutes if left out; `make chaos`"]
+async fn whatever_fails_and_whatever_the_time_is_the_answers_are_right() {
+    if let Some(clock) = Clock::new() {
+        trial(seed(rand::random()), long(), Some(clock)).await;
+    }
+}
+
+fn long() -> Duration {
+    let seconds = env::var("CHAOS_SECONDS").map_or(600, |seconds| seconds.parse().unwrap());
+    Duration::from_secs(seconds)
+}
+
+async fn trial(seed: u64, time: Duration, clock: Option<Clock>) {
     eprintln!("CHAOS_SEED={seed}");
-    let world = Arc::new(World::start().await);
+    let clock_jumped = clock.is_some();
+    let of_the_database = match clock_jumped {
+        true => OF_THE_DATABASE_AND_ITS_CLOCK,
+        false => OF_THE_DATABASE,
+    };
+    let world = Arc::new(World::start(clock).await);
     let recorder = Recorder::new();
     let target = Target {
         world: Arc::clone(&world),
@@ -52,7 +72,7 @@ async fn trial(seed: u64, time: Duration) {
     let mut clients = workload::start(&world, &recorder, random.random());
     let readers = Readers::start(&world, &mut clients);
     let clients = Mutex::new(clients);
-    let mut decks = [OF_INSTANCES, OF_THE_DATABASE]
+    let mut decks = [OF_INSTANCES, of_the_database]
         .map(|faults| Deck::new(faults, StdRng::seed_from_u64(random.random())));
 
     let deadline = Instant::now() + time;
@@ -78,7 +98,7 @@ async fn trial(seed: u64, time: Duration) {
         outages: outages(&mut servers.connect().await, &recorder).await,
         fed: readers.fed(),
         recorded,
-        clock_jumped: false,
+        clock_jumped,
     };
     history.fed.truncate(history.recorded.len());
     let found = violations(&history);
@@ -92,6 +112,9 @@ async fn trial(seed: u64, time: Duration) {
         found.len(),
         &found[..found.len().min(20)]
     );
+    // Whichever way it jumped, it came back.
+    let stepped_back = history.outages.iter().any(|outage| outage.paused < 0);
+    assert!(stepped_back || !clock_jumped, "no clock jumped");
     let tally = Tally::of(&recorder);
     let enough = tally.joined > 100 && tally.done > 300 && tally.stale > 20 && tally.listed > 200;
     assert!(enough, "too little was answered: {tally:?}");

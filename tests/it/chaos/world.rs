@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::time::{Instant, sleep};
 
 use super::super::support::{Proxy, Service, run, text};
+use super::clock::Clock;
 use super::servers::Servers;
 
 pub const INSTANCES: usize = 3;
@@ -32,8 +33,8 @@ pub struct World {
 }
 
 impl World {
-    pub async fn start() -> Self {
-        let servers = Servers::start().await;
+    pub async fn start(clock: Option<Clock>) -> Self {
+        let servers = Servers::start(clock).await;
         let migrated = run(&["migrate"], &servers.url());
         assert!(migrated.status.success(), "{}", text(&migrated.stderr));
         let mut proxies = Vec::new();

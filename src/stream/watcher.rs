@@ -39,6 +39,7 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
     };
     let mut last_look: Option<Instant> = None;
     let mut last_success = Instant::now();
+    let mut has_failed = false;
     let mut next_look = Instant::now();
     while watcher.look_is_due(next_look).await {
         watcher.keep_pace(last_look).await;
@@ -49,11 +50,13 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
         next_look = match watcher.look().await {
             Ok(turn) => {
                 last_success = started;
+                has_failed = false;
                 turn.min(started + watcher.watched.settings.poll)
             }
             Err(error) => {
-                // A read that was refused once is tried again before anybody hears of it.
-                if last_success.elapsed() > watcher.watched.settings.poll {
+                // One that fails at once is tried again before anybody hears of it.
+                let is_late = last_success.elapsed() > 2 * watcher.watched.settings.poll;
+                if std::mem::replace(&mut has_failed, true) || is_late {
                     watcher.tell_stale();
                 }
                 tracing::debug!(room = %watcher.room.id, %error, "a watched room could not be read");

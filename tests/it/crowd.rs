@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use leasehold::domain::{Heartbeat, Join, JoinLimits, RoomId, SessionKey};
+use leasehold::domain::{Heartbeat, Join, JoinLimits, SessionKey};
 use leasehold::store::{Store, StoreError};
 use rand::RngExt;
 use rand::rngs::ThreadRng;
@@ -80,48 +80,63 @@ fn leaves(epochs: &Epochs) -> Vec<SessionKey> {
 
 /// Random operations until the time is over; how many sessions began and were renewed.
 async fn one_of_the_crowd(store: Store, epochs: Epochs) -> Result<(usize, usize), StoreError> {
-    let rooms: Vec<RoomId> = ["a", "B", "c", "D"].iter().map(|id| room(id)).collect();
     let started = Instant::now();
     let (mut joined, mut renewed) = (0, 0);
     while started.elapsed() < LASTS {
-        match rand::random_range(0..10) {
-            0..2 => {
-                let limits = JoinLimits {
-                    members_per_room: Some(4),
-                    ..JoinLimits::default()
-                };
-                let (who, joins) = joins();
-                for (who, answer) in who.into_iter().zip(store.join(&joins, limits).await?) {
-                    let Ok(session) = answer else { continue };
-                    let mut epochs = epochs.lock().unwrap();
-                    let newest = epochs.entry(who).or_insert(0);
-                    *newest = session.epoch.max(*newest);
-                    joined += 1;
-                }
+        match one_operation(&store, &epochs).await {
+            Ok((began, heard)) => {
+                joined += began;
+                renewed += heard;
             }
-            2..7 => {
-                let (resizes, beats): (Vec<_>, Vec<_>) =
-                    beats(&epochs).into_iter().partition(|b| b.lease.is_some());
-                let resizes: Vec<_> = resizes
-                    .into_iter()
-                    .filter_map(|b| Some((b.clone(), b.lease?)))
-                    .collect();
-                let mut answers = store.heartbeat(&beats).await?;
-                answers.extend(store.resize(&resizes).await?);
-                renewed += answers.iter().flatten().flatten().count();
+            // Nothing happened: others were in its way for longer than it waits.
+            Err(StoreError::Locked) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((joined, renewed))
+}
+
+/// How many sessions it began and renewed.
+async fn one_operation(store: &Store, epochs: &Epochs) -> Result<(usize, usize), StoreError> {
+    let (mut joined, mut renewed) = (0, 0);
+    match rand::random_range(0..10) {
+        0..2 => {
+            let limits = JoinLimits {
+                members_per_room: Some(4),
+                ..JoinLimits::default()
+            };
+            let (who, joins) = joins();
+            for (who, answer) in who.into_iter().zip(store.join(&joins, limits).await?) {
+                let Ok(session) = answer else { continue };
+                let mut epochs = epochs.lock().unwrap();
+                let newest = epochs.entry(who).or_insert(0);
+                *newest = session.epoch.max(*newest);
+                joined += 1;
             }
-            7 => drop(store.leave(&leaves(&epochs)).await?),
-            8 => drop(store.sweep(5).await?),
-            _ => {
-                for (id, found) in store.participants(&rooms).await? {
-                    let empty = found.participants.is_empty();
-                    assert_eq!(found.room.is_none(), empty, "{id} is listed empty");
-                    for session in found.participants.iter().flat_map(|p| &p.sessions) {
-                        assert!(
-                            session.lease_expires_at >= found.as_of,
-                            "{id} shows the expired"
-                        );
-                    }
+        }
+        2..7 => {
+            let (resizes, beats): (Vec<_>, Vec<_>) =
+                beats(epochs).into_iter().partition(|b| b.lease.is_some());
+            let resizes: Vec<_> = resizes
+                .into_iter()
+                .filter_map(|b| Some((b.clone(), b.lease?)))
+                .collect();
+            let mut answers = store.heartbeat(&beats).await?;
+            answers.extend(store.resize(&resizes).await?);
+            renewed += answers.iter().flatten().flatten().count();
+        }
+        7 => drop(store.leave(&leaves(epochs)).await?),
+        8 => drop(store.sweep(5).await?),
+        _ => {
+            let rooms = ["a", "B", "c", "D"].map(room);
+            for (id, found) in store.participants(&rooms).await? {
+                let empty = found.participants.is_empty();
+                assert_eq!(found.room.is_none(), empty, "{id} is listed empty");
+                for session in found.participants.iter().flat_map(|p| &p.sessions) {
+                    assert!(
+                        session.lease_expires_at >= found.as_of,
+                        "{id} shows the expired"
+                    );
                 }
             }
         }

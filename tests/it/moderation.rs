@@ -172,7 +172,7 @@ async fn a_join_in_flight_does_not_slip_by_a_removal() {
         .unwrap();
     let store = database.store.clone();
     let removing = tokio::spawn(async move { store.remove(&removal(None, Some(60_000))).await });
-    database.until_waiting(1).await;
+    database.until_waiting_for_locks(1).await;
 
     transaction.commit().await.unwrap();
 
@@ -197,7 +197,7 @@ async fn a_join_that_waits_for_a_removal_finds_the_block() {
     let store = database.store.clone();
     let joining =
         tokio::spawn(async move { store.join(&[join("r", "alice")], Default::default()).await });
-    database.until_waiting(1).await;
+    database.until_waiting_for_locks(1).await;
 
     transaction.commit().await.unwrap();
 
@@ -300,7 +300,7 @@ async fn a_join_that_waits_for_the_closing_of_its_room_opens_the_next_generation
     let store = database.store.clone();
     let joining =
         tokio::spawn(async move { store.join(&[join("r", "bob")], Default::default()).await });
-    database.until_waiting(1).await;
+    database.until_waiting_for_locks(1).await;
 
     transaction.commit().await.unwrap();
 

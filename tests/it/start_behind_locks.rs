@@ -178,14 +178,7 @@ async fn a_migration_that_waits_does_not_keep_others_waiting() {
             // Its turns are shorter than its patience.
             let deadline = Instant::now() + Duration::from_secs(6);
             loop {
-                let waiting = sqlx::query_scalar!(
-                    r#"select count(*) as "n!" from pg_stat_activity
-                        where datname = current_database() and wait_event_type = 'Lock'"#
-                )
-                .fetch_one(&database.pool)
-                .await
-                .unwrap();
-                if waiting == 0 {
+                if database.waiting_for_locks().await == 0 {
                     return;
                 }
                 assert!(Instant::now() < deadline, "it never gives way");

@@ -119,19 +119,24 @@ impl Database {
     pub async fn until_waiting_for_locks(&self, statements: i64) {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
-            let waiting = sqlx::query_scalar!(
-                r#"select count(*) as "n!" from pg_stat_activity
-                    where datname = current_database() and wait_event_type = 'Lock'"#
-            )
-            .fetch_one(&self.pool)
-            .await
-            .unwrap();
+            let waiting = self.waiting_for_locks().await;
             if waiting >= statements {
                 return;
             }
-            assert!(Instant::now() < deadline, "{waiting} wait");
+            assert!(Instant::now() < deadline, "{waiting} of {statements} wait");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// How many statements wait for a lock.
+    pub async fn waiting_for_locks(&self) -> i64 {
+        sqlx::query_scalar!(
+            r#"select count(*) as "n!" from pg_stat_activity
+                    where datname = current_database() and wait_event_type = 'Lock'"#
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap()
     }
 
     /// Changes with any change of a row of any table.

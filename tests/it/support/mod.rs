@@ -1,7 +1,6 @@
 //! What the tests stand on: a database each, a service on a free port, and time that tests move.
 
 mod app;
-mod blocked;
 pub mod curl;
 mod database;
 mod document;

@@ -61,18 +61,22 @@ pub(super) async fn read_rooms(
     now: Option<DateTime<Utc>>,
     found: &mut HashMap<RoomId, Participants>,
 ) -> Result<Vec<String>, StoreError> {
-    let rows = sqlx::query!(
+    let mut rows = sqlx::query!(
         r#"select room_id as "room_id!", as_of as "as_of!", has_expired as "has_expired!",
                   generation, version, opened_at, user_id, device_id, epoch, arrival, joined_at,
                   last_seen_at, heartbeat_ms, lease_expires_at, status,
                   cursor as "cursor: Json<Box<RawValue>>", metadata as "metadata: Json<Box<RawValue>>"
-           from leasehold.room_sessions($1, $2)
-           order by room_id collate "C", arrival, epoch desc"#,
+           from leasehold.room_sessions($1, $2)"#,
         rooms as &[&str],
         now,
     )
     .fetch_all(executor)
     .await?;
+    // Here and not in SQL, where that costs a fifth of the whole call.
+    rows.sort_unstable_by(|a, b| {
+        let by_room = a.room_id.cmp(&b.room_id);
+        by_room.then_with(|| (a.arrival, b.epoch).cmp(&(b.arrival, a.epoch)))
+    });
 
     let mut due: Vec<String> = Vec::new();
     let mut rows = rows.into_iter().peekable();

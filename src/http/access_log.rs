@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue, UPGRADE};
-use actix_web::middleware::Next;
-use actix_web::{Error, HttpMessage, HttpRequest};
+use actix_web::{HttpMessage, HttpRequest};
 use tracing::Level;
 
 use super::ApiError;
@@ -101,29 +99,36 @@ pub(crate) fn note_session(request: &HttpRequest, session: &SessionKey) {
     );
 }
 
-/// Wraps every request.
-pub(crate) async fn log(
-    request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let started = Instant::now();
-    let id = request_id(&request);
-    // A socket's messages have lines of their own.
-    if request.headers().contains_key(UPGRADE) {
-        request.extensions_mut().insert(RequestId(id.clone()));
-    }
-    let mut response = next.call(request).await?;
-    // A line a second would say nothing.
-    let is_pulse = response.request().path() == PULSE_PATH;
-    if !is_pulse {
-        let took = started.elapsed();
-        count(&response, took);
-        if tracing::enabled!(Level::INFO) {
-            write(&response, &id, took);
+/// A request that is not yet answered.
+pub(crate) struct Arrived {
+    at: Instant,
+    id: HeaderValue,
+}
+
+impl Arrived {
+    pub(crate) fn now(request: &ServiceRequest) -> Self {
+        let at = Instant::now();
+        let id = request_id(request);
+        // A socket's messages have lines of their own.
+        if request.headers().contains_key(UPGRADE) {
+            request.extensions_mut().insert(RequestId(id.clone()));
         }
+        Self { at, id }
     }
-    response.headers_mut().insert(REQUEST_ID, id);
-    Ok(response)
+
+    /// Logs and counts the request, and sends its id back.
+    pub(crate) fn answered<B>(self, response: &mut ServiceResponse<B>) {
+        // A line a second would say nothing.
+        let is_pulse = response.request().path() == PULSE_PATH;
+        if !is_pulse {
+            let took = self.at.elapsed();
+            count(response, took);
+            if tracing::enabled!(Level::INFO) {
+                write(response, &self.id, took);
+            }
+        }
+        response.headers_mut().insert(REQUEST_ID, self.id);
+    }
 }
 
 fn request_id(request: &ServiceRequest) -> HeaderValue {

@@ -4,12 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix_web::Error;
-use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::dev::ServiceResponse;
 use actix_web::http::{ConnectionType, StatusCode};
-use actix_web::middleware::Next;
-use actix_web::web::Data;
 
 /// A crowd that comes and goes is in the log once in so long.
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -47,6 +43,14 @@ impl Crowd {
         self.open.load(Ordering::Relaxed) > self.most - self.most / 8
     }
 
+    /// In a crowd no connection is kept for a next request, which may come late.
+    pub(super) fn make_room<B>(&self, response: &mut ServiceResponse<B>) {
+        if self.is_dense() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let head = response.response_mut().head_mut();
+            head.set_connection_type(ConnectionType::Close);
+        }
+    }
+
     fn log(&self) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|last| last.elapsed() > LOG_EVERY) {
@@ -63,18 +67,4 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// Wraps every request: in a crowd no connection is kept for a next one, which may come late.
-pub(super) async fn make_room(
-    crowd: Data<Crowd>,
-    request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let mut response = next.call(request).await?;
-    if crowd.is_dense() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let head = response.response_mut().head_mut();
-        head.set_connection_type(ConnectionType::Close);
-    }
-    Ok(response)
 }

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::{HttpService, Protocol};
-use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_service::{IntoServiceFactory, Service, ServiceFactoryExt, fn_service, map_config};
 use actix_web::dev::{AppConfig, Server};
-use actix_web::middleware::{Condition, from_fn};
+use actix_web::middleware::Condition;
 use actix_web::rt::net::TcpStream;
 use actix_web::web::{Data, QueryConfig};
 use actix_web::{App, Error};
 use anyhow::Context;
 use socket2::{Domain, Socket, Type};
 
+use super::access_log::Arrived;
 use super::auth::Gate;
-use super::crowd::{self, Crowd};
+use super::crowd::Crowd;
 use super::peer::PeerStream;
-use super::{Api, ApiError, BodyLimits, access_log, cors, routes};
+use super::{Api, ApiError, BodyLimits, cors, routes};
 
 /// How long a peer has to close its side of a connection that the server closes.
 const DISCONNECT: Duration = Duration::from_secs(1);
@@ -86,15 +87,24 @@ pub fn server(
     let stopping = server.graceful_shutdown_signal();
     // As actix's own `HttpServer` does, which has no place for the stream that watches the peer.
     let server = server.listen("http", listener, move || {
+        let everybody = Arc::clone(&crowd);
         let app = App::new()
             .app_data(api.clone())
             .app_data(gate.clone())
             .app_data(bodies)
-            .app_data(Data::from(Arc::clone(&crowd)))
             .app_data(query_config())
             .wrap(Condition::new(!origins.is_empty(), cors::cors(&origins)))
-            .wrap(from_fn(access_log::log))
-            .wrap(from_fn(crowd::make_room))
+            .wrap_fn(move |request, app| {
+                let crowd = Arc::clone(&everybody);
+                let arrived = Arrived::now(&request);
+                let answer = app.call(request);
+                async move {
+                    let mut response = answer.await?;
+                    arrived.answered(&mut response);
+                    crowd.make_room(&mut response);
+                    Ok(response)
+                }
+            })
             .configure(|config| routes::routes(config, &api))
             .into_factory()
             .map_err(|error: Error| error.error_response());

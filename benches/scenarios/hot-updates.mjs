@@ -19,8 +19,9 @@ const batchTable = (batches) => `
   alter table batches add primary key (batch);
   vacuum analyze batches;`;
 
-// Divides by zero, and so fails the run, where a beat was refused.
-const beatScript = (batches) => `\\set batch random(0, ${batches - 1})
+// Divides by zero, and so fails the run, where a beat was refused. Each client has batches of its own: what
+// another one holds would be passed over.
+const beatScript = (batches) => `\\set batch random(0, ${Math.floor(batches / CLIENTS) - 1}) * ${CLIENTS} + :client_id
 select 1 / ('renewed' = all (leasehold.heartbeat_members(rooms, users, epochs, devices)))::integer
   from batches
  where batch = :batch;

@@ -8,6 +8,7 @@ mod departures;
 mod disconnect;
 mod door;
 mod error;
+mod executor;
 mod failures;
 mod figures;
 mod handle;

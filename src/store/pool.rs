@@ -16,11 +16,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::{self, BoxStream};
-use futures_util::{StreamExt, TryStreamExt};
-use sqlx::postgres::{PgConnection, PgQueryResult, PgRow, PgStatement, PgTypeInfo};
-use sqlx::{Connection, Describe, Either, Error, Execute, Executor, Postgres, SqlStr};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Error};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StoreError;
@@ -35,9 +32,6 @@ use crate::telemetry::PoolFigures;
 const TRY_AFTER_IDLE: Duration = Duration::from_secs(1);
 
 /// A bounded number of connections, made when they are first needed; cheap to clone.
-///
-/// A query may be given to it as to a connection: it then waits for a free one,
-/// and the whole call is bounded.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
@@ -131,9 +125,17 @@ impl Connections {
         })
     }
 
-    /// Counts what went wrong.
-    async fn counted<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let outcome = call.await;
+    /// One call on a connection, bounded as a whole; what goes wrong is counted.
+    pub(super) async fn call<T>(
+        &self,
+        call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let answer = async {
+            let mut held = self.acquire().await?;
+            let answer = in_time(self.0.patience, "no answer", call(&mut held)).await;
+            held.settle(answer)
+        };
+        let outcome = answer.await;
         outcome.inspect_err(|error| self.0.failures.count(kind(error)))
     }
 
@@ -259,85 +261,4 @@ pub(super) async fn in_time<T>(
         let late = format!("{what} within {} ms", limit.as_millis());
         Err(Error::Io(io::Error::new(io::ErrorKind::TimedOut, late)))
     })
-}
-
-impl<'c> Executor<'c> for &Connections {
-    type Database = Postgres;
-
-    fn fetch_many<'e, 'q: 'e, E>(
-        self,
-        query: E,
-    ) -> BoxStream<'e, Result<Either<PgQueryResult, PgRow>, Error>>
-    where
-        'c: 'e,
-        E: 'q + Execute<'q, Postgres>,
-    {
-        let connections = self.clone();
-        // All rows before the first is passed on: a reader that dawdles holds no connection.
-        stream::once(async move {
-            let answer = async {
-                let mut held = connections.acquire().await?;
-                let answer = held.fetch_many(query).try_collect();
-                let answer = in_time(connections.0.patience, "no answer", answer).await;
-                let rows: Vec<_> = held.settle(answer)?;
-                Ok::<_, Error>(stream::iter(rows.into_iter().map(Ok)))
-            };
-            connections.counted(answer).await
-        })
-        .try_flatten()
-        .boxed()
-    }
-
-    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
-    where
-        'c: 'e,
-        E: 'q + Execute<'q, Postgres>,
-    {
-        let connections = self.clone();
-        Box::pin(async move {
-            let answer = async {
-                let mut held = connections.acquire().await?;
-                let answer = held.fetch_optional(query);
-                let answer = in_time(connections.0.patience, "no answer", answer).await;
-                held.settle(answer)
-            };
-            connections.counted(answer).await
-        })
-    }
-
-    fn prepare_with<'e>(
-        self,
-        sql: SqlStr,
-        parameters: &'e [PgTypeInfo],
-    ) -> BoxFuture<'e, Result<PgStatement, Error>>
-    where
-        'c: 'e,
-    {
-        let connections = self.clone();
-        Box::pin(async move {
-            let answer = async {
-                let mut held = connections.acquire().await?;
-                let answer = held.prepare_with(sql, parameters);
-                let answer = in_time(connections.0.patience, "no answer", answer).await;
-                held.settle(answer)
-            };
-            connections.counted(answer).await
-        })
-    }
-
-    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<Describe<Postgres>, Error>>
-    where
-        'c: 'e,
-    {
-        let connections = self.clone();
-        Box::pin(async move {
-            let answer = async {
-                let mut held = connections.acquire().await?;
-                let answer = held.describe(sql);
-                let answer = in_time(connections.0.patience, "no answer", answer).await;
-                held.settle(answer)
-            };
-            connections.counted(answer).await
-        })
-    }
 }

@@ -28,6 +28,8 @@ pub enum Fault {
     Slow,
     HalfClose,
     KillPostgres,
+    /// Of the primary, for WAL.
+    FillDisk,
     /// The standby takes over, and gets one of its own.
     FailOver,
     /// Commits wait for it.
@@ -54,6 +56,7 @@ pub const OF_THE_DATABASE: &[Fault] = &[
     Fault::Slow,
     Fault::HalfClose,
     Fault::KillPostgres,
+    Fault::FillDisk,
     Fault::FailOver,
     Fault::KillStandby,
     Fault::EndBackends,
@@ -140,6 +143,11 @@ impl Target {
                 self.crash(|| servers.kill_primary());
                 sleep(time).await;
                 servers.restart_primary();
+            }
+            Fault::FillDisk => {
+                let mut servers = world.servers.lock().await;
+                let crashed = || self.crashes.lock().unwrap().push(self.recorder.now());
+                servers.fill_disk(time, crashed).await;
             }
             Fault::FailOver => self.fail_over().await,
             Fault::KillStandby => {

@@ -1,6 +1,5 @@
 //! An instance that loses its database, its readers and its sockets again and again holds no more than before.
 
-use std::env;
 use std::fs;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::super::support::{Database, Events, Proxy, Service, Socket};
+use super::long_run;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Until everything that is kept for later use is there.
@@ -146,9 +146,8 @@ async fn an_instance_holds_no_more_after_a_hundred_failures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes CHAOS_SECONDS, ten minutes if left out; `make chaos`"]
+#[ignore = "takes a third of CHAOS_SECONDS; `make chaos`"]
 async fn an_instance_holds_no_more_after_a_long_run_of_failures() {
-    let seconds = env::var("CHAOS_SECONDS").map_or(600, |seconds| seconds.parse().unwrap());
-    let end = Instant::now() + Duration::from_secs(seconds);
+    let end = Instant::now() + long_run();
     holds_no_more(|_| Instant::now() > end).await;
 }

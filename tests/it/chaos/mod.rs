@@ -3,6 +3,7 @@
 mod checker;
 mod checker_tests;
 mod clock;
+mod disk;
 mod faults;
 mod history;
 mod leaks;
@@ -13,3 +14,12 @@ mod sockets;
 mod trial;
 mod workload;
 mod world;
+
+use std::env;
+use std::time::Duration;
+
+/// How long each of the three long trials takes: its share of `CHAOS_SECONDS`, or of ten minutes.
+fn long_run() -> Duration {
+    let seconds: u64 = env::var("CHAOS_SECONDS").map_or(600, |seconds| seconds.parse().unwrap());
+    Duration::from_secs(seconds) / 3
+}

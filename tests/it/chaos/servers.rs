@@ -1,5 +1,6 @@
 //! The primary, and the standby that takes over.
 
+use std::path::Path;
 use std::time::Duration;
 
 use private_postgres::{Cluster, ClusterOptions};
@@ -7,6 +8,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, raw_sql};
 use tokio::time::{Instant, sleep};
 
 use super::clock::Clock;
+use super::disk::SmallDisk;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -90,6 +92,42 @@ impl Servers {
 
     pub fn restart_primary(&mut self) {
         self.primary.restart().unwrap();
+    }
+
+    /// The primary's disk for WAL is full, which is its end, and has room again so much later.
+    /// Reports each of its ends.
+    pub async fn fill_disk(&mut self, time: Duration, crashed: impl Fn()) {
+        let mut connection = self.connect().await;
+        let wal = sqlx::query_scalar!(r#"select current_setting('data_directory') as "d!""#)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        crashed();
+        self.primary.kill();
+        crashed();
+        let disk = SmallDisk::holding(&Path::new(&wal).join("pg_wal"));
+        self.restart_primary();
+        if let Some(disk) = disk {
+            disk.fill();
+            self.until_nothing_is_written().await;
+            crashed();
+            sleep(time).await;
+            self.primary.kill();
+            disk.take_away();
+            self.restart_primary();
+        }
+        self.until_followed().await;
+    }
+
+    /// Begins one segment of WAL after the other, until there is none.
+    async fn until_nothing_is_written(&self) {
+        let mut connection = self.connect().await;
+        let deadline = Instant::now() + PATIENCE;
+        let next =
+            "select pg_logical_emit_message(false, 'chaos', repeat('x', 1000)), pg_switch_wal()";
+        while raw_sql(next).execute(&mut connection).await.is_ok() {
+            assert!(Instant::now() < deadline, "the disk is not full");
+        }
     }
 
     /// The standby is away for so long.

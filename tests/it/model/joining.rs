@@ -92,12 +92,12 @@ impl Rules {
             });
             room.people.len() - 1
         });
-        let expires_at = now + i64::from(join.lease_ms);
+        let lease_ms = i64::from(join.lease_ms);
         let session = Session {
             epoch,
             joined_at: now,
             seen_at: now,
-            expires_at,
+            lease_end: self.clock.from(now) + lease_ms,
             lease_ms: join.lease_ms,
             cursor: join.cursor,
             metadata: join.metadata,
@@ -109,6 +109,6 @@ impl Rules {
         for event in events {
             self.record(event);
         }
-        format!("{epoch} {generation} {expires_at}")
+        format!("{epoch} {generation} {}", now + lease_ms)
     }
 }

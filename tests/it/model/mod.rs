@@ -1,5 +1,6 @@
-//! Random sequences of every operation, against the rules written down twice: in SQL and in `model/`.
+//! Random sequences of every operation and of times in which nobody served, against the rules written down twice: in SQL and in `model/`.
 
+mod clock;
 mod joining;
 mod play;
 mod rules;
@@ -10,8 +11,8 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::support::Database;
 
-/// Unless PROPTEST_CASES says otherwise: some twenty seconds.
-const CASES: u32 = 60;
+/// Unless PROPTEST_CASES says otherwise: some fifteen seconds.
+const CASES: u32 = 250;
 
 #[test]
 fn every_answer_and_every_state_are_those_of_the_rules() {

@@ -1,5 +1,8 @@
 //! One sequence of steps, played to the rules and to Postgres.
 
+use std::time::Duration;
+
+use leasehold::domain::Beat as Pulse;
 use leasehold::domain::{Heartbeat, IfPresent, JoinLimits, Participants, SessionKey, StaleReason};
 use leasehold::store::Store;
 use serde_json::json;
@@ -9,12 +12,22 @@ use super::rules::Rules;
 use super::state;
 use super::steps::{Beat, Join, Limits, Operation, Step};
 
+/// Without the interval that clients are given to come back, of which there are tests of its own.
+const PULSE: Pulse = Pulse {
+    heartbeat_ms: 0,
+    longest_lease_ms: 5_000,
+    max_pause: Duration::from_secs(600),
+    since: None,
+};
+
 /// Where they differ, and at which step.
 pub async fn against_both(database: &Database, steps: &[Step]) -> Result<(), String> {
     database
         .execute(
             "delete from leasehold.members; delete from leasehold.rooms;
-             delete from leasehold.room_generations; delete from leasehold.membership_events",
+             delete from leasehold.room_generations; delete from leasehold.membership_events;
+             delete from leasehold.outages;
+             update leasehold.pulse set last_at = null, paused = 0, floor = 0, spread_until = 0",
         )
         .await;
     let mut rules = Rules::default();
@@ -88,6 +101,12 @@ async fn play(
             }
             store.prune(rooms).await.unwrap();
             (Vec::new(), Vec::new())
+        }
+        Operation::Pulse => {
+            let expected = rules.clock.beat(now);
+            let beaten = store.beat(PULSE).await.unwrap();
+            let actual = beaten.was_outage.then_some(beaten.paused_ms);
+            (vec![format!("{expected:?}")], vec![format!("{actual:?}")])
         }
         Operation::Sweep(batch) => {
             let (expired, closed) = rules.sweep(now);
@@ -173,7 +192,8 @@ fn expected_list(rules: &Rules, id: &str, now: i64) -> String {
         let mut sessions: Vec<_> = person.sessions.iter().collect();
         sessions.sort_by_key(|(_, s)| -s.epoch);
         for (device, s) in sessions {
-            text += &format!(" {device:?} {} {} {}", s.epoch, s.seen_at, s.expires_at);
+            let expires_at = now + s.lease_end - rules.clock.now(now);
+            text += &format!(" {device:?} {} {} {expires_at}", s.epoch, s.seen_at);
         }
     }
     text

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::clock::LeaseClock;
 use super::steps::{Beat, Epoch, Leave};
 
 /// `room, user, epoch`: a session for ever.
@@ -9,6 +10,7 @@ type SessionKey = (String, String, i64);
 
 #[derive(Default)]
 pub struct Rules {
+    pub clock: LeaseClock,
     pub rooms: BTreeMap<String, Room>,
     /// By room and generation.
     pub lifetimes: BTreeMap<(String, i64), Lifetime>,
@@ -38,7 +40,8 @@ pub struct Session {
     pub epoch: i64,
     pub joined_at: i64,
     pub seen_at: i64,
-    pub expires_at: i64,
+    /// On the lease clock.
+    pub lease_end: i64,
     pub lease_ms: u32,
     pub cursor: Option<i64>,
     pub metadata: Option<i64>,
@@ -64,8 +67,8 @@ pub struct Event {
 }
 
 impl Session {
-    fn is_expired(&self, now: i64) -> bool {
-        now > self.expires_at
+    fn is_expired(&self, lease_now: i64) -> bool {
+        lease_now > self.lease_end
     }
 }
 
@@ -127,7 +130,7 @@ impl Rules {
                 epoch: session.epoch,
                 end: Some((reason, session.seen_at)),
                 occurred_at: if reason == "expired" {
-                    session.expires_at
+                    self.clock.instant(session.lease_end)
                 } else {
                     now
                 },
@@ -148,12 +151,13 @@ impl Rules {
         let Some(found) = self.rooms.get(room) else {
             return 0;
         };
+        let lease_now = self.clock.now(now);
         let mut expired: Vec<_> = found
             .people
             .iter()
             .flat_map(|p| p.sessions.iter().map(|(device, s)| (s, &p.user, device)))
-            .filter(|(session, ..)| session.is_expired(now))
-            .map(|(session, user, device)| (session.expires_at, user.clone(), device.clone()))
+            .filter(|(session, ..)| session.is_expired(lease_now))
+            .map(|(session, user, device)| (session.lease_end, user.clone(), device.clone()))
             .collect();
         expired.sort();
         let ends: Vec<_> = expired
@@ -174,14 +178,21 @@ impl Rules {
 
     /// Answers `renewed` or why not.
     pub fn beat(&mut self, batch: &[(Beat, i64)], now: i64) -> Vec<String> {
+        let (lease_now, lease_from) = (self.clock.now(now), self.clock.from(now));
         let mut renew = |beat: &Beat, epoch: i64| {
             let session = self.session(&beat.room, &beat.user, &beat.device);
-            let Some(session) = session.filter(|s| s.epoch == epoch && !s.is_expired(now)) else {
+            let Some(session) = session.filter(|s| s.epoch == epoch && !s.is_expired(lease_now))
+            else {
                 return self.stale_reason(&beat.room, &beat.user, &beat.device, epoch);
             };
             session.lease_ms = beat.lease_ms.unwrap_or(session.lease_ms);
             session.seen_at = now;
-            session.expires_at = now + i64::from(session.lease_ms);
+            let lease_end = lease_from + i64::from(session.lease_ms);
+            // Only who asks for another length can end earlier than before.
+            session.lease_end = match beat.lease_ms {
+                Some(_) => lease_end,
+                None => lease_end.max(session.lease_end),
+            };
             session.cursor = beat.cursor.unwrap_or(session.cursor);
             session.metadata = beat.metadata.unwrap_or(session.metadata);
             "renewed"

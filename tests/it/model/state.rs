@@ -30,7 +30,7 @@ pub fn expected(rules: &Rules) -> Vec<String> {
                     person.arrival,
                     s.joined_at,
                     s.seen_at,
-                    s.expires_at,
+                    s.lease_end,
                     s.lease_ms,
                     s.cursor,
                     s.metadata
@@ -79,7 +79,7 @@ pub async fn actual(database: &Database) -> Vec<String> {
         ));
     }
     let members = sqlx::query!(
-        r#"select m.*, leasehold.instant(m.lease_end) as "lease_expires_at!" from leasehold.members m"#
+        r#"select m.*, leasehold.instant(m.lease_end) as "lease_end_at!" from leasehold.members m"#
     );
     for m in members.fetch_all(pool).await.unwrap() {
         lines.push(format!(
@@ -91,7 +91,7 @@ pub async fn actual(database: &Database) -> Vec<String> {
             m.arrival,
             ms(m.joined_at),
             ms(m.last_seen_at),
-            ms(m.lease_expires_at),
+            ms(m.lease_end_at),
             m.lease_ms,
             m.cursor.and_then(|json| json.as_i64()),
             m.metadata.and_then(|json| json.as_i64())

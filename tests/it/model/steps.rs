@@ -55,6 +55,8 @@ pub enum Operation {
     Leave(Vec<Leave>),
     List(Vec<String>),
     Prune(Vec<String>),
+    /// An instance serves; after three seconds without, nobody did.
+    Pulse,
     /// In batches of so many members, until finished.
     Sweep(i32),
 }
@@ -180,15 +182,16 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => prop::collection::vec(leave(), 1..5).prop_map(Operation::Leave),
         2 => rooms().prop_map(Operation::List),
         1 => rooms().prop_map(Operation::Prune),
+        4 => Just(Operation::Pulse),
         1 => prop::sample::select(vec![1, 2, 1_000]).prop_map(Operation::Sweep),
     ]
 }
 
-/// Steps of time that come to stand just before, at and just past the end of a lease.
+/// Steps of time that come to stand just before, at and just past the end of a lease, and of the lease clock's reach.
 fn after_ms() -> impl Strategy<Value = i64> {
     prop_oneof![
         3 => Just(0),
-        2 => prop::sample::select(vec![1, 999, 1_000, 1_001, 2_000, 4_999, 5_000]),
+        2 => prop::sample::select(vec![1, 999, 1_000, 1_001, 1_500, 2_000, 3_000, 3_001, 4_999, 5_000]),
         2 => 0..1_500_i64,
     ]
 }

@@ -25,6 +25,8 @@ fn options(n: usize, clock: Option<&Clock>) -> ClusterOptions {
     let options = ClusterOptions::throw_away(["chaos-a", "chaos-b"][n % 2])
         .setting("max_connections", "200")
         .setting("synchronous_commit", "on")
+        // So that a standby that was away still finds what it missed.
+        .setting("wal_keep_size", "160MB")
         .setting("wal_retrieve_retry_interval", "100ms");
     match clock {
         Some(clock) => clock.govern(options),

@@ -1,6 +1,5 @@
 //! A small disk for the WAL of a server, which fills up.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -81,7 +80,6 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> bool {
-    let arguments = arguments.into_iter().map(OsStr::new);
     let output = Command::new(program).args(arguments).output();
     output.is_ok_and(|output| output.status.success())
 }

@@ -43,7 +43,7 @@ impl Application {
     /// Names the setting, the schema's state with the command to run, or the address.
     pub async fn build(args: &ServeArgs, database_url: DatabaseUrl) -> anyhow::Result<Self> {
         let fields = args.field_rules()?;
-        let authentication = Authentication::new(args.auth.settings())?;
+        let authentication = Authentication::new(args.auth.settings()).await?;
         args.auth
             .check_exposure(args.bind, authentication.is_required())?;
         let database = args.connections.serving(database_url.clone());
@@ -109,6 +109,9 @@ impl Application {
             timeout: args.connections.timeout,
             stop: stop.clone(),
         };
+        if let Some(refreshing) = authentication.refreshing(stop.clone()) {
+            jobs.spawn(refreshing);
+        }
         let gate = Gate::new(authentication, args.edge.rate());
         let (server, address) = http::server(
             args.server(shares.connections, SHUTDOWN),

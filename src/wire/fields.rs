@@ -151,8 +151,8 @@ fn object(
     Ok(Some(value))
 }
 
-/// Postgres has no text with a NUL in it, not even within JSON.
-fn holds_nul(value: &Value) -> bool {
+/// Whether the value has a NUL anywhere. Postgres has no text with one in it, not even within JSON.
+pub fn holds_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
         Value::Array(items) => items.iter().any(holds_nul),

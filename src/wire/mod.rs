@@ -18,7 +18,7 @@ pub use changes::ChangesAnswer;
 pub use code::Code;
 pub use error::{ErrorBody, InvalidRequest};
 pub use event::{EventBody, EventMessage, messages, sse};
-pub use fields::{FieldRules, parse};
+pub use fields::{FieldRules, holds_nul, parse};
 pub use history::{GenerationsAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};
 pub use participants::ParticipantsAnswer;

@@ -2,11 +2,10 @@
 
 use leasehold::access::Scope;
 use leasehold::http;
-use leasehold::http::auth::mint;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::support::{App, Database, SECRET, serve_args};
+use super::support::{App, Database, SECRET, mint, serve_args};
 
 /// Who the table asks as; the token of each.
 fn callers() -> Vec<(&'static str, Option<String>)> {

@@ -1,11 +1,13 @@
 //! What a handler knows of who asks.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use serde_json::Value;
 
-use super::token;
-use crate::access::Caller;
+use super::claims;
+use crate::access::{Caller, Grant};
 use crate::domain::{RoomId, SessionKey, UserId};
 use crate::http::ApiError;
 use crate::stream::Client;
@@ -14,8 +16,8 @@ use crate::stream::Client;
 #[derive(Debug, Clone)]
 pub struct Access {
     caller: Caller,
-    /// In seconds of Unix time, by this host's clock.
-    expires_at: Option<u64>,
+    /// In Unix time, by this host's clock.
+    expires_at: Option<Duration>,
 }
 
 impl Access {
@@ -27,8 +29,8 @@ impl Access {
         }
     }
 
-    /// By one that ends then.
-    pub(super) fn until(caller: Caller, expires_at: u64) -> Self {
+    /// By one that ends then, in Unix time.
+    pub(super) fn until(caller: Caller, expires_at: Duration) -> Self {
         Self {
             caller,
             expires_at: Some(expires_at),
@@ -106,10 +108,28 @@ impl Access {
         )
     }
 
-    /// How long the credential still holds; `None` where it does not end. A stream ends with it.
+    /// What the token says of its holder, a JSON object that only the signer can have written. `None` for
+    /// everybody who has no token: a server key passes it in the join itself.
+    pub fn info(&self) -> Option<&Value> {
+        self.grant().and_then(|grant| grant.info.as_ref())
+    }
+
+    /// How many members the token lets a room have for its holder to join it, beside the server's own limit.
+    pub fn max_members(&self) -> Option<NonZeroU32> {
+        self.grant().and_then(|grant| grant.max_members)
+    }
+
+    fn grant(&self) -> Option<&Grant> {
+        match &self.caller {
+            Caller::Anyone | Caller::Server => None,
+            Caller::Client(grant) => Some(grant),
+        }
+    }
+
+    /// How long the credential still holds, leeway included; `None` where it does not end. A stream ends with it.
     pub fn expires_in(&self) -> Option<Duration> {
         self.expires_at
-            .map(|at| Duration::from_secs(at.saturating_sub(token::unix_time())))
+            .map(|at| at.saturating_sub(claims::unix_time()))
     }
 }
 

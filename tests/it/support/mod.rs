@@ -15,6 +15,7 @@ mod server;
 mod service;
 pub mod signature;
 mod socket;
+mod token;
 
 pub use app::{App, SECRET, serve_args};
 pub use database::Database;
@@ -26,6 +27,7 @@ pub use proxy::Proxy;
 pub use reader::Reader;
 pub use service::{Service, command, run, text};
 pub use socket::Socket;
+pub use token::mint;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use leasehold::domain::{

@@ -6,14 +6,15 @@ use std::time::Duration;
 use clap::Args;
 
 use super::value::{millis, whole};
+use crate::http::OriginPattern;
 use crate::http::auth::RateSettings;
 
 /// How requests come in.
 #[derive(Debug, Clone, Args)]
 pub struct EdgeArgs {
-    /// Origins whose pages may use the service, separated by commas; * for all, none if left out
+    /// Origins whose pages may use the service, separated by commas, like https://app.example.com, https://*.example.com or http://localhost:*; * for all, only the service's own if left out
     #[arg(long, env = "LEASEHOLD_CORS_ORIGINS", value_delimiter = ',', value_parser = origin)]
-    pub cors_origins: Vec<String>,
+    pub cors_origins: Vec<Option<OriginPattern>>,
 
     /// Requests a second that one client may make; unlimited if left out
     #[arg(long, env = "LEASEHOLD_RATE_LIMIT",
@@ -46,18 +47,11 @@ pub struct EdgeArgs {
     pub request_timeout: Duration,
 }
 
-fn origin(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let is_origin = text.split_once("://").is_some_and(|(scheme, host)| {
-        !scheme.is_empty() && !host.is_empty() && !host.contains('/')
-    });
-    if text.is_empty() || text == "*" || is_origin {
-        Ok(text.to_owned())
-    } else {
-        Err(
-            "LEASEHOLD_CORS_ORIGINS must be origins like https://app.example.com, without a path, or *"
-                .to_owned(),
-        )
+/// `None` for what an empty variable leaves.
+fn origin(text: &str) -> Result<Option<OriginPattern>, &'static str> {
+    match text.trim() {
+        "" => Ok(None),
+        origin => origin.parse().map(Some),
     }
 }
 
@@ -73,8 +67,7 @@ impl EdgeArgs {
     }
 
     /// Those that are named; none where pages elsewhere may not ask.
-    pub fn origins(&self) -> Vec<&str> {
-        let named = self.cors_origins.iter().map(String::as_str);
-        named.filter(|origin| !origin.is_empty()).collect()
+    pub fn origins(&self) -> Vec<OriginPattern> {
+        self.cors_origins.iter().flatten().cloned().collect()
     }
 }

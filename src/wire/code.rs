@@ -38,10 +38,10 @@ codes! {
         BatchTooLarge => "batch_too_large", "A batch has more items than `LEASEHOLD_MAX_BATCH_ITEMS`; send several.";
     }
     401 {
-        Unauthorized => "unauthorized", "There is no credential, or it does not hold: unknown, expired, not yet valid, wrongly signed.";
+        Unauthorized => "unauthorized", "There is no credential, or it does not hold: unknown, expired, not yet valid, wrongly signed, for somebody else, with claims that cannot be.";
     }
     403 {
-        Forbidden => "forbidden", "The credential holds and does not allow this.";
+        Forbidden => "forbidden", "The credential holds and does not allow this; or the request is of a page whose origin `LEASEHOLD_CORS_ORIGINS` does not name, or, without authentication, for a name other than this machine's own.";
         Blocked => "blocked", "The user was removed from the room and may not join it yet.";
     }
     404 {
@@ -80,7 +80,7 @@ codes! {
     }
     503 {
         TooManySubscribers => "too_many_subscribers", "This instance has as many event streams and sockets as `LEASEHOLD_MAX_SUBSCRIBERS`, or as many for the room as `LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM` or for the client as `LEASEHOLD_MAX_SUBSCRIBERS_PER_CLIENT`; try again later.";
-        Unavailable => "unavailable", "Overload, or the database does not answer; try again after `Retry-After` seconds.";
+        Unavailable => "unavailable", "Overload, or the database does not answer, or the key of a token is being fetched; try again after `Retry-After` seconds.";
     }
 }
 

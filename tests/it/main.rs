@@ -37,6 +37,7 @@ mod migrations;
 mod model;
 mod moderation;
 mod openapi;
+mod origins;
 mod outages;
 mod peers;
 mod pooler;

@@ -190,3 +190,38 @@ pub(crate) fn unix_time() -> Duration {
     // A clock before 1970 is one that was never set; no token holds by it that has an end.
     now.unwrap_or(Duration::from_secs(u64::MAX / 2))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_signer_says_of_the_holder_is_granted() {
+        let rules = ClaimRules::default();
+        let now = Duration::from_secs(1_000);
+        let claims = json!({
+            "sub": "alice", "exp": 1_000.5, "info": { "name": "Alice" }, "maxMembers": 5,
+            "roomIds": ["*"], "roomPrefixes": ["*"], "rooms": null,
+        });
+        let (grant, ends) = rules.read(claims.as_object().unwrap(), now).unwrap();
+        assert_eq!(ends, Duration::from_millis(1_010_500));
+        assert_eq!(grant.info, Some(json!({ "name": "Alice" })));
+        assert_eq!(grant.max_members, NonZeroU32::new(5));
+        let star = || "*".to_owned();
+        assert_eq!(
+            grant.rooms,
+            Some(vec![
+                RoomPattern::Exact(star()),
+                RoomPattern::Prefix(star())
+            ])
+        );
+        let bare = json!({ "sub": "alice", "exp": 1_000, "info": null, "maxMembers": null });
+        let (grant, _) = rules.read(bare.as_object().unwrap(), now).unwrap();
+        assert_eq!(
+            (grant.rooms, grant.info, grant.max_members),
+            (None, None, None)
+        );
+    }
+}

@@ -13,7 +13,7 @@ use super::{
     LiveArgs, LogArgs, PurgeArgs,
 };
 use crate::descriptors::Wanted;
-use crate::http::{BodyLimits, ServerSettings};
+use crate::http::{BodyLimits, ServerSettings, TrustedProxies};
 use crate::presence::{PresenceSettings, PulseSettings};
 use crate::wire::FieldRules;
 
@@ -129,6 +129,14 @@ impl ServeArgs {
             max_connections,
             origins: self.edge.origins(),
             loopback_names_only: !has_authentication && !self.auth.insecure_no_auth,
+            proxies: TrustedProxies(
+                self.edge
+                    .trusted_proxies
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .collect(),
+            ),
             bodies: BodyLimits {
                 max_bytes: self.limits.max_body_bytes,
                 max_batch_bytes: self.limits.max_batch_bytes,

@@ -19,6 +19,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::access_log::Arrived;
 use super::auth::Gate;
+use super::client_address::TrustedProxies;
 use super::crowd::Crowd;
 use super::entrance::Entrance;
 use super::origin::OriginPattern;
@@ -48,6 +49,8 @@ pub struct ServerSettings {
     pub origins: Vec<OriginPattern>,
     /// Whether requests are answered only by names of the machine that asks, as `localhost`.
     pub loopback_names_only: bool,
+    /// Whom to believe where a request comes from.
+    pub proxies: TrustedProxies,
     /// How large a body may be, and how long a request's head, and then its body, may take to arrive.
     pub bodies: BodyLimits,
     /// How long a connection without a request is kept open.
@@ -73,6 +76,7 @@ pub fn server(
         max_connections,
         origins,
         loopback_names_only,
+        proxies,
         bodies,
         idle_timeout,
         stall_timeout,
@@ -103,6 +107,7 @@ pub fn server(
             .app_data(api.clone())
             .app_data(gate.clone())
             .app_data(bodies)
+            .app_data(proxies.clone())
             .app_data(query_config())
             .wrap(Condition::new(!origins.is_empty(), cors::cors(origins)))
             .wrap_fn(move |request, app| {

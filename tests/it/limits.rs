@@ -172,6 +172,12 @@ fn a_setting_that_is_wrong_is_refused_with_what_is_allowed() {
             "https://*ample.com",
             "LEASEHOLD_CORS_ORIGINS",
         ),
+        (
+            "--trusted-proxies",
+            "10.0.0.0/33",
+            "LEASEHOLD_TRUSTED_PROXIES",
+        ),
+        ("--trusted-proxies", "proxy", "LEASEHOLD_TRUSTED_PROXIES"),
         ("--jwt-leeway", "6m", "LEASEHOLD_JWT_LEEWAY"),
         ("--jwks-refresh", "1ms", "LEASEHOLD_JWKS_REFRESH"),
         ("--jwt-room-patterns", "yes", "LEASEHOLD_JWT_ROOM_PATTERNS"),

@@ -42,6 +42,7 @@ mod outages;
 mod peers;
 mod pooler;
 mod processes;
+mod proxies;
 mod purge;
 mod races;
 mod reconnecting;

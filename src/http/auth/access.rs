@@ -10,6 +10,7 @@ use super::claims;
 use crate::access::{Caller, Grant};
 use crate::domain::{RoomId, SessionKey, UserId};
 use crate::http::ApiError;
+use crate::http::client_address::client_address;
 use crate::stream::Client;
 
 /// Who asks, proven, and within their rate. A handler that takes this is not public.
@@ -40,7 +41,7 @@ impl Access {
     /// As whom this request is counted.
     pub fn client(&self, request: &HttpRequest) -> Client {
         match &self.caller {
-            Caller::Anyone => Client::at(request.peer_addr().map(|address| address.ip())),
+            Caller::Anyone => Client::at(client_address(request)),
             Caller::Server => Client::Server,
             Caller::Client(grant) => Client::Subject(grant.subject.clone()),
         }

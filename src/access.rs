@@ -1,7 +1,5 @@
 //! Who may do what: pure policy, apart from how a caller proves who they are.
 
-use std::num::NonZeroU32;
-
 use serde_json::Value;
 
 use crate::domain::{RoomId, UserId};
@@ -80,8 +78,8 @@ pub struct Grant {
     pub rooms: Option<Vec<RoomPattern>>,
     /// A JSON object about its holder that only the signer can have written, of [`MAX_INFO_BYTES`] at most.
     pub info: Option<Value>,
-    /// How many members a room may have for its holder to join it, where the signer set a limit.
-    pub max_members: Option<NonZeroU32>,
+    /// How many members a room may have for its holder to join it, 1 or more, where the signer set a limit.
+    pub max_members: Option<i32>,
 }
 
 /// Whoever asks.

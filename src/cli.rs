@@ -1,7 +1,6 @@
 //! The subcommands.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -107,8 +106,8 @@ struct TokenArgs {
     #[arg(long, value_parser = info)]
     info: Option<Map<String, Value>>,
     /// How many members a room may have for its holder to join it
-    #[arg(long)]
-    max_members: Option<NonZeroU32>,
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    max_members: Option<i32>,
     /// Whom it is for: the first audience of the service that is to accept it
     #[arg(long, env = "LEASEHOLD_JWT_AUDIENCE", value_delimiter = ',')]
     audience: Vec<String>,

@@ -1,6 +1,5 @@
 //! What a handler knows of who asks.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -115,8 +114,9 @@ impl Access {
         self.grant().and_then(|grant| grant.info.as_ref())
     }
 
-    /// How many members the token lets a room have for its holder to join it, beside the server's own limit.
-    pub fn max_members(&self) -> Option<NonZeroU32> {
+    /// How many members the token lets a room have for its holder to join it, 1 or more, beside the server's
+    /// own limit.
+    pub fn max_members(&self) -> Option<i32> {
         self.grant().and_then(|grant| grant.max_members)
     }
 

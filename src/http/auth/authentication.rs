@@ -77,11 +77,15 @@ impl Authentication {
         if !self.is_required() {
             return Ok(Access::unlimited(Caller::Anyone));
         }
-        let credential = credential(request)?;
-        if self.server_keys.contains(&credential) {
+        self.verify(&credential(request)?)
+    }
+
+    /// Who holds this credential, however it came.
+    pub(super) fn verify(&self, credential: &str) -> Result<Access, ApiError> {
+        if self.server_keys.contains(credential) {
             return Ok(Access::unlimited(Caller::Server));
         }
-        let (grant, expires_at) = self.tokens.verify(&credential).map_err(|why| match why {
+        let (grant, expires_at) = self.tokens.verify(credential).map_err(|why| match why {
             Unproven::Refused(reason) => ApiError::unauthorized(reason, CHALLENGE_INVALID),
             Unproven::Pending => ApiError::unavailable(
                 "the token's key is not known yet, and is looked for; try again",

@@ -1,6 +1,5 @@
 //! What a token says, once its signature is right: whether it holds now and here, and what it grants.
 
-use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
@@ -90,7 +89,7 @@ impl ClaimRules {
             scopes,
             rooms: self.rooms(claims)?,
             info: info(claims)?,
-            max_members: given(claims, "maxMembers").map(number).transpose()?,
+            max_members: given(claims, "maxMembers").map(capacity).transpose()?,
         })
     }
 
@@ -173,11 +172,11 @@ fn info(claims: &Claims) -> Result<Option<Value>, &'static str> {
     Ok(Some(info.clone()))
 }
 
-fn number(claim: &Value) -> Result<NonZeroU32, &'static str> {
-    let number = claim.as_u64().and_then(|n| u32::try_from(n).ok());
-    number
-        .and_then(NonZeroU32::new)
-        .ok_or("the token's maxMembers must be a whole number from 1 to 4294967295")
+fn capacity(claim: &Value) -> Result<i32, &'static str> {
+    let members = claim.as_i64().and_then(|n| i32::try_from(n).ok());
+    members
+        .filter(|members| *members >= 1)
+        .ok_or("the token's maxMembers must be a whole number from 1 to 2147483647")
 }
 
 /// Now, by this host's clock: tokens are judged by it, leases never.
@@ -208,7 +207,7 @@ mod tests {
         let (grant, ends) = rules.read(claims.as_object().unwrap(), now).unwrap();
         assert_eq!(ends, Duration::from_millis(1_010_500));
         assert_eq!(grant.info, Some(json!({ "name": "Alice" })));
-        assert_eq!(grant.max_members, NonZeroU32::new(5));
+        assert_eq!(grant.max_members, Some(5));
         let star = || "*".to_owned();
         assert_eq!(
             grant.rooms,

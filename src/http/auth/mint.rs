@@ -1,6 +1,5 @@
 //! Tokens for development, signed with the shared secret.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
@@ -26,7 +25,7 @@ pub struct NewToken {
     /// Shown beside the holder's metadata.
     pub info: Option<Map<String, Value>>,
     /// How many members a room may have for the holder to join it.
-    pub max_members: Option<NonZeroU32>,
+    pub max_members: Option<i32>,
     /// Whom it is for.
     pub audience: Option<String>,
     /// Whom it is of.
@@ -48,7 +47,7 @@ struct Claims<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     info: Option<&'a Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_members: Option<NonZeroU32>,
+    max_members: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     aud: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

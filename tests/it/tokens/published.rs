@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::{ED, ES, claims, status, until};
-use crate::support::{App, Database, serve_args};
+use crate::support::{App, Database, Service, serve_args};
 
 /// Answers every request with what it was last told to.
 struct Provider {
@@ -258,4 +259,28 @@ fn an_address_that_is_none_is_refused() {
         assert!(error.contains("LEASEHOLD_JWKS_URL"), "{error}");
     }
     assert!(serve_args(&[]).auth.settings().tokens.published.is_none());
+}
+
+#[tokio::test]
+async fn the_log_says_at_the_start_what_is_left_open() {
+    let database = Database::new().await;
+    let (es, _) = keys();
+    let provider = Provider::start(set(&[("one", &es, Algorithm::ES256)])).await;
+    let url = ["--jwks-url", &provider.url];
+    let open = Service::serve(&database.url(), &url).await;
+    let closed = [&url[..], &["--jwt-audience", "presence"]].concat();
+    let closed = Service::serve(&database.url(), &closed).await;
+    let warns = |service: &Service| service.said().contains("set LEASEHOLD_JWT_AUDIENCE");
+    assert!(warns(&open) && !warns(&closed), "{}", closed.said());
+    assert!(closed.said().contains("LEASEHOLD_JWKS_URL is not https"));
+
+    // It hangs, and the service ends all the same.
+    provider.say(String::new());
+    let request = open
+        .client
+        .get(format!("{}/rooms/r/participants", open.url));
+    let unknown = token(Some("two"), &es, Algorithm::ES256);
+    request.bearer_auth(unknown).send().await.unwrap();
+    open.stop(Signal::TERM).await;
+    closed.stop(Signal::TERM).await;
 }

@@ -14,7 +14,7 @@ use crate::http::auth::RateSettings;
 /// How requests come in.
 #[derive(Debug, Clone, Args)]
 pub struct EdgeArgs {
-    /// Origins whose pages may use the service, separated by commas, like https://app.example.com, https://*.example.com or http://localhost:*; * for all, only the service's own if left out
+    /// Origins whose pages may use the service beside its own, separated by commas, like `https://app.example.com`, `https://*.example.com` or `http://localhost:*`; * for all
     #[arg(long, env = "LEASEHOLD_CORS_ORIGINS", value_delimiter = ',', value_parser = origin)]
     pub cors_origins: Vec<Option<OriginPattern>>,
 

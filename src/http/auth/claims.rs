@@ -1,5 +1,6 @@
 //! What a token says, once its signature is right: whether it holds now and here, and what it grants.
 
+use std::sync::Once;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
@@ -103,10 +104,26 @@ impl ClaimRules {
             true => RoomPattern::parse(room),
             false => RoomPattern::Exact(room.to_owned()),
         })?;
+        let is_prefix = |room: &RoomPattern| matches!(room, RoomPattern::Prefix(_));
+        if rooms.iter().flatten().any(is_prefix) {
+            warn_of_patterns();
+        }
         let named = [ids, prefixes, rooms];
         let is_named = named.iter().any(Option::is_some);
         Ok(is_named.then(|| named.into_iter().flatten().flatten().collect()))
     }
+}
+
+/// Once: whether such a token means what it says only its signer knows.
+fn warn_of_patterns() {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        tracing::warn!(
+            "a token has a room that ends in * in its rooms, and opens all that begin like it; if that can \
+             be the id of a room, sign it as roomIds, and if not, as roomPrefixes, and set \
+             LEASEHOLD_JWT_ROOM_PATTERNS=off"
+        );
+    });
 }
 
 fn list(

@@ -1,9 +1,10 @@
 //! Which rooms a token reaches, where their ids look like patterns.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{but, claims, hs256};
-use crate::support::{App, Database, SECRET, command, text};
+use crate::support::{App, Database, SECRET, Service, command, text};
 
 const STARRED: [&str; 4] = ["*", "team-*", r"a\*", "**"];
 
@@ -127,4 +128,27 @@ async fn the_command_mints_what_its_flags_say() {
     ])
     .output();
     assert!(!refused.unwrap().status.success());
+}
+
+#[tokio::test]
+async fn the_log_warns_once_of_a_token_that_opens_more_than_a_room() {
+    let database = Database::new().await;
+    let flags = ["--jwt-hs256-secret", SECRET];
+    let service = Service::serve(&database.url(), &flags).await;
+    let ask = async |token: String| {
+        let request = service
+            .client
+            .get(format!("{}/rooms/team-1/participants", service.url));
+        request.bearer_auth(token).send().await.unwrap();
+        service
+            .said()
+            .matches("LEASEHOLD_JWT_ROOM_PATTERNS")
+            .count()
+    };
+    assert_eq!(ask(token("rooms", json!(["team-1"]))).await, 0);
+    assert_eq!(ask(token("roomIds", json!(["team-*"]))).await, 0);
+    assert_eq!(ask(token("roomPrefixes", json!(["team-"]))).await, 0);
+    assert_eq!(ask(token("rooms", json!(["team-*"]))).await, 1);
+    assert_eq!(ask(token("rooms", json!(["*"]))).await, 1);
+    service.stop(Signal::TERM).await;
 }

@@ -1,5 +1,7 @@
 //! What a token may say of its time, of whom it is for and of its holder.
 
+use std::time::Duration;
+
 use jsonwebtoken::get_current_timestamp;
 use serde_json::{Value, json};
 
@@ -234,5 +236,21 @@ async fn what_a_token_says_of_its_holder_must_be_what_it_can_be() {
         [but("scope", json!(["member"]))],
     )
     .await;
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_token_does_with_the_leeway() {
+    let database = Database::new().await;
+    let flags = ["--jwt-hs256-secret", SECRET, "--jwt-leeway", "3s"];
+    let app = App::spawn_with(&database, &flags).await;
+    let late = but("exp", json!(get_current_timestamp() - 1));
+    let url = format!("{}/rooms/r/events?access_token={}", app.url, hs256(&late));
+    let stream = app.client.get(url).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let ended = tokio::time::timeout(Duration::from_secs(20), stream.text()).await;
+    let events = ended.expect("it ends").unwrap();
+    assert!(events.contains("event: snapshot"), "{events}");
+    assert_eq!(status(&app, &hs256(&late)).await, 401);
     app.stop().await;
 }

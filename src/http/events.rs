@@ -14,6 +14,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::Stream;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
+use super::admission::require_reader;
 use super::path::RoomPath;
 use super::peer::Peer;
 use super::{Access, Api, ApiError};
@@ -35,7 +36,7 @@ pub(crate) async fn events(
     request: HttpRequest,
     RoomPath(room_id): RoomPath,
 ) -> Result<HttpResponse, ApiError> {
-    access.may_read(&room_id)?;
+    require_reader(&api, &access, &room_id).await?;
     let mut response = HttpResponse::Ok();
     response
         .content_type("text/event-stream")
@@ -45,7 +46,11 @@ pub(crate) async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
+    let mut subscription = api.live.subscribe(
+        &room_id,
+        access.client(&request),
+        access.reader_of(&room_id).cloned(),
+    )?;
     let snapshot = first(&mut subscription, api.timeout).await?;
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);

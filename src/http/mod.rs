@@ -1,6 +1,7 @@
 //! HTTP: the only module that names actix, but for `app`, which runs its server.
 
 mod access_log;
+mod admission;
 mod api;
 pub mod auth;
 mod batches;

@@ -5,6 +5,7 @@ use actix_web::web::{Data, Query};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::admission::require_reader;
 use super::page::{self, Page};
 use super::path::RoomPath;
 use super::{Access, Api, ApiError};
@@ -38,7 +39,7 @@ pub(crate) async fn participants(
     RoomPath(room_id): RoomPath,
     Query(page): Query<ParticipantsPage>,
 ) -> Result<HttpResponse, ApiError> {
-    access.may_read(&room_id)?;
+    require_reader(&api, &access, &room_id).await?;
     let after = page.after.as_deref().map(read_token).transpose()?;
     let limit = page.limit.map_or(usize::MAX, |limit| limit as usize);
     if limit == 0 {
@@ -95,7 +96,7 @@ pub(crate) async fn room(
     access: Access,
     RoomPath(room_id): RoomPath,
 ) -> Result<HttpResponse, ApiError> {
-    access.may_read(&room_id)?;
+    require_reader(&api, &access, &room_id).await?;
     let found = api.presence.participants(room_id.clone()).await?;
     let head = found.room.ok_or_else(ApiError::room_not_found)?;
     Ok(HttpResponse::Ok().json(RoomAnswer::new(&room_id, head, &found)))

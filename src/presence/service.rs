@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::figures::Figures;
 use super::gathered::{
-    DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, Resizes,
+    DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, ReaderChecks, Resizes,
 };
 use super::pulse::{Pulse, PulseSettings};
 use crate::coalesce::{self, Coalescer, Holds, Operation};
@@ -54,6 +54,7 @@ pub struct Presence {
     pub(super) disconnects: Queue<Disconnects>,
     pub(super) lists: Queue<Lists>,
     pub(super) departures: Queue<DeparturesOf>,
+    pub(super) readers: Queue<ReaderChecks>,
 }
 
 impl Presence {
@@ -115,6 +116,13 @@ impl Presence {
             lists: queue(Lists(store.clone()), coalescing, &holds, metrics, tasks),
             departures: queue(
                 DeparturesOf(store.clone()),
+                coalescing,
+                &holds,
+                metrics,
+                tasks,
+            ),
+            readers: queue(
+                ReaderChecks(store.clone()),
                 coalescing,
                 &holds,
                 metrics,

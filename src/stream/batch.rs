@@ -41,6 +41,11 @@ impl Batch {
         })
     }
 
+    /// Whether it ends what the reader hears of the room.
+    pub fn is_last(&self) -> bool {
+        matches!(self.events.last(), Some(Event::Removed { .. }))
+    }
+
     /// As server-sent events.
     pub fn sse(&self) -> Bytes {
         let write = || wire::sse(&self.room_id, &self.picture, &self.events, &self.id).into();

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::watched::{LiveSettings, Room, Seat, Standing, Subscriber, Watched, lock};
 use super::watcher;
 use super::{Batch, Client};
-use crate::domain::RoomId;
+use crate::domain::{RoomId, UserId};
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
 use crate::wake::Wakes;
@@ -96,11 +96,17 @@ impl Live {
         self.watchers.clone()
     }
 
-    /// Subscribes a client to a room, whether or not it exists.
+    /// Subscribes a client to a room, whether or not it exists; with `reader` until that user is put
+    /// out of it for a time.
     ///
     /// # Errors
     /// [`NoSeat`]
-    pub fn subscribe(&self, id: &RoomId, client: Client) -> Result<Subscription, NoSeat> {
+    pub fn subscribe(
+        &self,
+        id: &RoomId,
+        client: Client,
+        reader: Option<UserId>,
+    ) -> Result<Subscription, NoSeat> {
         let watched = &self.watched;
         if self.stop.is_cancelled() {
             return Err(NoSeat::Stopping);
@@ -126,6 +132,7 @@ impl Live {
         let (sender, batches) = mpsc::channel(QUEUE);
         lock(&room.arriving).push(Subscriber {
             batches: sender,
+            reader,
             standing: Standing::Current,
         });
         drop(rooms);

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Code;
 use super::participants::{ParticipantAnswer, ParticipantsAnswer};
 use crate::domain::{EndReason, Event, Participants, RoomId};
 
@@ -23,6 +24,8 @@ pub enum EventBody<'a> {
     RoomClosed(RoomClosedBody<'a>),
     /// `stale`
     Stale(StaleBody<'a>),
+    /// `removed`
+    Removed(RemovedBody<'a>),
 }
 
 /// `joined` and `updated`: a member as they are now.
@@ -34,6 +37,8 @@ pub struct PresentBody<'a> {
     generation: Option<i64>,
     version: Option<i64>,
     as_of_ms: i64,
+    /// How many persons are in the room at `asOfMs`.
+    member_count: usize,
     participant: ParticipantAnswer<'a>,
 }
 
@@ -46,6 +51,8 @@ pub struct LeftBody<'a> {
     generation: i64,
     version: i64,
     as_of_ms: i64,
+    /// How many persons are in the room at `asOfMs`.
+    member_count: usize,
     user_id: &'a str,
     epoch: i64,
     /// Null where the history is purged.
@@ -75,10 +82,21 @@ pub struct StaleBody<'a> {
     as_of_ms: i64,
 }
 
+/// `removed`: the reader was put out of the room for a time; the stream ends with it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RemovedEvent)]
+pub struct RemovedBody<'a> {
+    room_id: &'a str,
+    user_id: &'a str,
+    /// As the 403 says it that a new stream is answered.
+    code: &'static str,
+}
+
 /// An event on a socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMessage<'a> {
-    /// `snapshot`, `joined`, `updated`, `left`, `room_closed` or `stale`.
+    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `stale` or `removed`.
     r#type: &'static str,
     /// Stands for the whole picture after the batch that the event belongs to.
     id: &'a str,
@@ -94,6 +112,7 @@ fn name(event: &Event) -> &'static str {
         Event::Left { .. } => "left",
         Event::RoomClosed { .. } => "room_closed",
         Event::Stale => "stale",
+        Event::Removed { .. } => "removed",
     }
 }
 
@@ -106,6 +125,7 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
             generation: picture.room.map(|room| room.generation),
             version: picture.room.map(|room| room.version),
             as_of_ms,
+            member_count: picture.participants.len(),
             participant: ParticipantAnswer::new(&picture.participants[*place]),
         }),
         Event::Left {
@@ -119,9 +139,15 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
             generation: *generation,
             version: *version,
             as_of_ms,
+            member_count: picture.participants.len(),
             user_id: user_id.as_str(),
             epoch: *epoch,
             reason: reason.map(EndReason::as_str),
+        }),
+        Event::Removed { user_id } => EventBody::Removed(RemovedBody {
+            room_id: room_id.as_str(),
+            user_id: user_id.as_str(),
+            code: Code::Blocked.as_str(),
         }),
         Event::Stale => EventBody::Stale(StaleBody {
             room_id: room_id.as_str(),

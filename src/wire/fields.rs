@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Code, InvalidRequest};
+use crate::access::MAX_INFO_BYTES;
 use crate::domain::{DeviceId, Lease, LeaseRules, RoomId, SessionKey, UserId};
 
 /// What the fields of a request may be.
@@ -54,6 +55,11 @@ impl FieldRules {
             Code::MetadataTooLarge,
         )
     }
+}
+
+/// An `info` within the limit, or `null`.
+pub(super) fn info(raw: Option<Box<RawValue>>) -> Result<Option<Value>, InvalidRequest> {
+    object("info", raw, MAX_INFO_BYTES, Code::InvalidRequest)
 }
 
 /// An object of the shape `T`; the error names the field.

@@ -77,11 +77,17 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
         ("DELETE", "/rooms/{roomId}" | "/rooms/{roomId}/participants/{userId}")
         | (
             "GET",
-            "/rooms/{roomId}/generations" | "/rooms/{roomId}/generations/{generation}/sessions",
-        ) => &["admin of the rooms", "admin", "server"],
-        ("GET", "/users/{userId}/sessions" | "/changes") | ("POST", "/heartbeats" | "/leaves") => {
-            &["admin", "server"]
+            "/rooms/{roomId}/generations"
+            | "/rooms/{roomId}/generations/{generation}/sessions"
+            | "/rooms/{roomId}/blocks",
+        )
+        | ("PUT" | "DELETE", "/rooms/{roomId}/lock")
+        | ("PATCH", "/rooms/{roomId}/participants/{userId}") => {
+            &["admin of the rooms", "admin", "server"]
         }
+        ("GET" | "DELETE", "/users/{userId}/sessions")
+        | ("GET", "/changes")
+        | ("POST", "/heartbeats" | "/leaves") => &["admin", "server"],
         _ => unreachable!("say in this table who may ask {method} {path}"),
     }
 }
@@ -109,7 +115,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
                 Method::from_bytes(method.as_bytes()).unwrap(),
                 format!("{}{address}{query}", app.url),
             );
-            if method == "POST" {
+            if ["POST", "PATCH"].contains(&method) {
                 request = request.json(&json!({
                     "userId": "alice", "epoch": 1, "cursor": null, "heartbeats": [], "leaves": [],
                 }));

@@ -27,6 +27,7 @@ mod grants;
 mod held_rooms;
 mod injection;
 mod isolation;
+mod joining;
 mod leases;
 mod limits;
 mod listing;

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use serde_json::Value;
 
 use super::claims;
 use crate::access::{Caller, Grant};
-use crate::domain::{RoomId, SessionKey, UserId};
+use crate::domain::{Join, RoomId, SessionKey, UserId};
 use crate::http::ApiError;
 use crate::http::client_address::client_address;
 use crate::stream::Client;
@@ -108,16 +107,34 @@ impl Access {
         )
     }
 
-    /// What the token says of its holder, a JSON object that only the signer can have written. `None` for
-    /// everybody who has no token: a server key passes it in the join itself.
-    pub fn info(&self) -> Option<&Value> {
-        self.grant().and_then(|grant| grant.info.as_ref())
+    /// The join with what vouches for it: the claims of the caller's token, or what a server key passed.
+    ///
+    /// # Errors
+    /// 403 where the holder of a token passes what only its claims can say.
+    pub fn vouch(&self, join: Join) -> Result<Join, ApiError> {
+        let Some(grant) = self.grant() else {
+            return Ok(join);
+        };
+        allow(
+            join.info.is_none() && join.capacity.is_none(),
+            "info and maxMembers are claims of the token; only a server key passes them in a join",
+        )?;
+        Ok(Join {
+            // It speaks of the token's holder, whomever an admin lets in.
+            info: grant.info.clone().filter(|_| grant.subject == join.user_id),
+            capacity: grant.max_members,
+            ..join
+        })
     }
 
-    /// How many members the token lets a room have for its holder to join it, 1 or more, beside the server's
-    /// own limit.
-    pub fn max_members(&self) -> Option<i32> {
-        self.grant().and_then(|grant| grant.max_members)
+    /// Whom the token names; nobody by a server key.
+    pub fn subject(&self) -> Option<&UserId> {
+        self.grant().map(|grant| &grant.subject)
+    }
+
+    /// Who reads this room, where that is somebody who can be kept from it: admins of it cannot.
+    pub fn reader_of(&self, room: &RoomId) -> Option<&UserId> {
+        self.subject().filter(|_| !self.caller.may_administer(room))
     }
 
     fn grant(&self) -> Option<&Grant> {

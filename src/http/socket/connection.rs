@@ -124,6 +124,10 @@ impl Connection {
         loop {
             let step = tokio::select! {
                 batch = subscription.next() => match batch {
+                    Some(batch) if batch.is_last() => {
+                        self.send(batch.messages()).await.ok()?;
+                        return Some(CloseCode::Policy);
+                    }
                     Some(batch) => self.send(batch.messages()).await,
                     None => return Some(CloseCode::Restart),
                 },

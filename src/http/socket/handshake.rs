@@ -6,6 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use super::connection::Connection;
 use super::log::Log;
+use crate::http::admission::require_reader;
 use crate::http::events::first;
 use crate::http::path::RoomPath;
 use crate::http::peer::Peer;
@@ -28,13 +29,17 @@ pub(crate) async fn socket(
     payload: Payload,
     RoomPath(room_id): RoomPath,
 ) -> Result<HttpResponse, ApiError> {
-    access.may_read(&room_id)?;
+    require_reader(&api, &access, &room_id).await?;
     if !request.headers().contains_key(header::UPGRADE) {
         return Err(ApiError::invalid(
             "this address is a WebSocket; for server-sent events ask for /events",
         ));
     }
-    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
+    let mut subscription = api.live.subscribe(
+        &room_id,
+        access.client(&request),
+        access.reader_of(&room_id).cloned(),
+    )?;
     let snapshot = first(&mut subscription, api.timeout).await?;
     let (response, out, inward) = actix_ws::handle(&request, payload)
         .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;

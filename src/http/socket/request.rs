@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::ResponseError;
 use actix_web::web::Data;
 use bytestring::ByteString;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::log::Entry;
 use crate::domain::{Heartbeat, RoomId, SessionKey};
@@ -76,7 +76,7 @@ pub(super) async fn answer(
             api.metrics.requests.refused(error.code());
             (
                 error.status_code().as_u16(),
-                Some(json!({ "error": error.to_string(), "code": error.code().as_str() })),
+                Some(serde_json::to_value(error.body()).expect("texts and numbers")),
             )
         }
     };
@@ -161,6 +161,7 @@ async fn try_join(
     let join = parse::<JoinBody>(text)?.read(room_id, &api.fields)?;
     entry.is_about(|| Subject::new(&join.room_id, &join.user_id, None));
     access.may_act_as(&join.user_id, &join.room_id)?;
+    let join = access.vouch(join)?;
     let joined = api.presence.join(join.clone()).await??;
     entry.is_about(|| Subject::new(&join.room_id, &join.user_id, Some(joined.epoch)));
     let answer = JoinAnswer::new(&join, &joined, None);

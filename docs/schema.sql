@@ -765,6 +765,19 @@ $function$;
 comment on function leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone) is
     'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
 
+CREATE OR REPLACE FUNCTION leasehold.heartbeat_interval(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select m.heartbeat_ms
+      from leasehold.members m
+     where m.room_id = p_room_id and m.user_id = p_user_id
+       and m.device_id = p_device_id and m.epoch = p_epoch
+$function$;
+comment on function leasehold.heartbeat_interval(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint) is
+    'Internal. How often this session is to be heard of, in milliseconds; null where it is not the current one. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql

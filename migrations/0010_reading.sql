@@ -247,3 +247,21 @@ $$;
 
 comment on function leasehold.census(timestamptz) is
     'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the members; locks nothing.';
+
+create function leasehold.heartbeat_interval(
+    p_room_id text,
+    p_user_id text,
+    p_device_id text,
+    p_epoch bigint
+)
+    returns integer
+    language sql stable
+as $$
+    select m.heartbeat_ms
+      from leasehold.members m
+     where m.room_id = p_room_id and m.user_id = p_user_id
+       and m.device_id = p_device_id and m.epoch = p_epoch
+$$;
+
+comment on function leasehold.heartbeat_interval(text, text, text, bigint) is
+    'Internal. How often this session is to be heard of, in milliseconds; null where it is not the current one. Locks nothing.';

@@ -37,3 +37,4 @@ pub use openapi::document_text;
 pub use pulse::Pulse;
 pub use routes::table;
 pub use server::{ServerSettings, server};
+pub use socket::Holders;

@@ -63,7 +63,9 @@ use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
         ErrorBody,
         EventMessage,
         socket_wire::Request,
+        socket_wire::Authenticate,
         socket_wire::Answer,
+        socket_wire::Refusal,
         socket_wire::Stale
     )),
     modifiers(&CommonAnswers)

@@ -43,6 +43,18 @@ impl Presence {
         }
     }
 
+    /// How often a session is to be heard of, in milliseconds; `None` where it is not the current one.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn heartbeat_interval(&self, session: SessionKey) -> Result<Option<u32>, NoAnswer> {
+        self.alone(None, move |store| {
+            let session = session.clone();
+            async move { store.heartbeat_interval(&session).await }
+        })
+        .await
+    }
+
     /// Ends a session.
     ///
     /// # Errors

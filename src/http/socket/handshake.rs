@@ -5,7 +5,11 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::connection::Connection;
+use super::inward::Meter;
 use super::log::Log;
+use super::request::Asker;
+use super::sessions::Sessions;
+use crate::http::auth::Gate;
 use crate::http::events::first;
 use crate::http::path::RoomPath;
 use crate::http::peer::Peer;
@@ -23,6 +27,7 @@ use crate::http::{Access, Api, ApiError};
 )]
 pub(crate) async fn socket(
     api: Data<Api>,
+    gate: Data<Gate>,
     access: Access,
     request: HttpRequest,
     payload: Payload,
@@ -34,16 +39,22 @@ pub(crate) async fn socket(
             "this address is a WebSocket; for server-sent events ask for /events",
         ));
     }
-    let mut subscription = api.live.subscribe(&room_id, access.client(&request))?;
+    let client = access.client(&request);
+    let mut subscription = api.live.subscribe(&room_id, client.clone())?;
     let snapshot = first(&mut subscription, api.timeout).await?;
-    let (response, out, inward) = actix_ws::handle(&request, payload)
+    let (meter, payload) = Meter::attach(&request, payload, api.max_message_bytes).await?;
+    let (response, out, messages) = actix_ws::handle(&request, payload)
         .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;
-    let inward = inward
-        .max_frame_size(api.max_message_bytes)
-        .aggregate_continuations()
-        .max_continuation_size(api.max_message_bytes);
-    let peer = Peer::of(&request);
-    let connection = Connection::new(api, access, peer, room_id, out, Log::new(&request));
+    let inward = meter.messages(messages);
+    let asker = Asker {
+        client,
+        room_id,
+        sessions: Sessions::new(api.holders.clone()),
+        gate,
+        access,
+        api,
+    };
+    let connection = Connection::new(asker, Peer::of(&request), out, Log::new(&request));
     actix_web::rt::spawn(connection.run(snapshot, subscription, inward));
     Ok(response)
 }

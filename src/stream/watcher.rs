@@ -137,7 +137,7 @@ impl Watcher {
         };
         let id = match &self.picture {
             Some((_, id)) if events.is_empty() => id.clone(),
-            _ => fingerprint(&picture),
+            _ => fingerprint(&room.id, &picture),
         };
         self.tell(&picture, events, &id);
         self.picture = Some((picture, id));

@@ -4,20 +4,38 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Code, ErrorBody};
-use crate::domain::SessionKey;
+use super::{Code, ErrorBody, InvalidRequest};
+use crate::domain::{RoomId, SessionKey};
 
 /// What every request on a socket has, beside the fields of the HTTP body.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SocketRequest)]
 pub struct Request {
-    /// `join`, `heartbeat`, `cursor`, `leave` or `authenticate`.
+    /// `join`, `heartbeat`, `cursor`, `leave`, `subscribe`, `unsubscribe` or `authenticate`.
     #[schema(required, nullable = false)]
     pub r#type: Option<String>,
     /// Comes back with the answer.
     #[serde(default)]
     pub request_id: Value,
+    /// The room; that of the socket's address where it is left out. Not for `authenticate`.
+    #[serde(default)]
+    #[schema(value_type = String, min_length = 1, max_length = 256)]
+    room_id: Value,
+}
+
+impl Request {
+    /// The room that it names, if it names one.
+    ///
+    /// # Errors
+    /// Where it is no valid id.
+    pub fn room(&self) -> Result<Option<RoomId>, InvalidRequest> {
+        match &self.room_id {
+            Value::Null => Ok(None),
+            Value::String(id) => Ok(Some(RoomId::parse(id.as_str())?)),
+            _ => Err(InvalidRequest::new("roomId must be a string")),
+        }
+    }
 }
 
 /// What a request of the type `authenticate` has beside.
@@ -99,6 +117,29 @@ impl<'a> Stale<'a> {
             user_id: session.user_id.as_str(),
             epoch: session.epoch,
             code: code.as_str(),
+        }
+    }
+}
+
+/// A room is not followed any longer, as the socket's credential does not allow it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SocketUnsubscribed)]
+pub struct Unsubscribed<'a> {
+    /// `unsubscribed`
+    r#type: &'static str,
+    room_id: &'a str,
+    /// `forbidden`
+    code: &'static str,
+}
+
+impl<'a> Unsubscribed<'a> {
+    /// From this room.
+    pub fn new(room_id: &'a RoomId) -> Self {
+        Self {
+            r#type: "unsubscribed",
+            room_id: room_id.as_str(),
+            code: Code::Forbidden.as_str(),
         }
     }
 }

@@ -32,6 +32,7 @@ mod limits;
 mod listing;
 mod live;
 mod live_processes;
+mod many_rooms;
 mod metrics;
 mod migrations;
 mod model;

@@ -1,6 +1,6 @@
 //! An open socket: events out, requests in, and pings whose pongs renew the sessions that it holds.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::inward::Inward;
 use super::log::Log;
 use super::request::{Asker, Turn};
-use crate::domain::{Heartbeat, SessionKey};
+use crate::domain::{Heartbeat, RoomId, SessionKey};
 use crate::http::access_log::Subject;
 use crate::http::events::until;
 use crate::http::members::renew;
 use crate::http::peer::Peer;
 use crate::http::{Access, ApiError};
-use crate::stream::{Batch, Subscription};
-use crate::wire::socket::{self, Stale};
+use crate::stream::{Batch, News};
+use crate::wire::socket::{self, Stale, Unsubscribed};
 
 /// After so many pings without a sign of life the client is gone.
 const UNANSWERED_PINGS: u32 = 2;
@@ -74,22 +74,18 @@ impl Connection {
         }
     }
 
-    pub(super) async fn run(
-        mut self,
-        snapshot: Arc<Batch>,
-        mut subscription: Subscription,
-        mut inward: Inward,
-    ) {
+    pub(super) async fn run(mut self, snapshot: Option<Arc<Batch>>, mut inward: Inward) {
         let mut answering = None;
         let credential_ends = self.credential_ends.subscribe();
-        let drain = self.asker.api.drain.clone();
+        let (drain, stop) = (self.asker.api.drain.clone(), self.asker.api.stop.clone());
         // Also where the client takes nothing, and the loop waits for it.
         let close = tokio::select! {
-            close = self.serve(&snapshot, &mut subscription, &mut inward, &mut answering) => close,
+            close = self.serve(snapshot, &mut inward, &mut answering) => close,
             () = over(credential_ends) => Some(CloseCode::Policy),
             () = drain.turn() => Some(CloseCode::Restart),
+            () = stop.cancelled() => Some(CloseCode::Restart),
         };
-        drop(subscription);
+        self.asker.subscriptions.take();
         // A join that is under way is of somebody who is gone already.
         if let Some(answering) = answering {
             answering.await;
@@ -103,22 +99,33 @@ impl Connection {
     /// Until one of the two ends it; with what the client is told.
     async fn serve(
         &mut self,
-        snapshot: &Batch,
-        subscription: &mut Subscription,
+        snapshot: Option<Arc<Batch>>,
         inward: &mut Inward,
         answering: &mut Option<Answering>,
     ) -> Option<CloseCode> {
         let mut renewing: Option<Renewing> = None;
-        self.send(snapshot.messages()).await.ok()?;
+        if let Some(snapshot) = snapshot {
+            self.send(snapshot.messages()).await.ok()?;
+        }
+        let subscriptions = Rc::clone(&self.asker.subscriptions);
         loop {
             let step = tokio::select! {
-                batch = subscription.next() => match batch {
-                    Some(batch) => self.send(batch.messages()).await,
-                    None => return Some(CloseCode::Restart),
+                news = poll_fn(|context| subscriptions.borrow_mut().poll_next(context)) => match news {
+                    News::Batch(batch) => self.send(batch.messages()).await,
+                    News::Ended(_) if self.asker.api.stop.is_cancelled() => {
+                        return Some(CloseCode::Restart);
+                    }
+                    News::Ended(room_id) if self.asker.room_id.as_ref() == Some(&room_id) => {
+                        return Some(CloseCode::Policy);
+                    }
+                    News::Ended(_) => Ok(()),
                 },
-                (text, turn) = maybe(answering) => {
-                    self.turn(turn).await;
-                    self.send(&[text]).await
+                (answer, turn) = maybe(answering) => {
+                    let more = self.turn(turn).await;
+                    match self.send(&[answer]).await {
+                        Ok(()) => self.send(&more).await,
+                        closed => closed,
+                    }
                 }
                 stale = maybe(&mut renewing) => self.tell_stale(stale).await,
                 // One request at a time, in their order: the next is not read before.
@@ -170,21 +177,35 @@ impl Connection {
         Ok(())
     }
 
-    /// What a request has changed.
-    async fn turn(&mut self, turn: Turn) {
-        if let Turn::Authenticated(access) = turn {
-            let ends = end_of(&access);
-            self.peer.stream_until(ends);
-            self.credential_ends.send_replace(ends);
-            let mut lost = self.asker.sessions.current();
-            lost.retain(|session| access.may_act_for(session).is_err());
-            self.asker.access = access;
-            self.report_lost(lost).await;
-        }
+    /// What a request has changed, with what is told of it after the answer.
+    async fn turn(&mut self, turn: Turn) -> Vec<ByteString> {
         let keep_alive = self.asker.api.keep_alive;
         let beat = self.asker.sessions.beat();
         self.beat = beat.map_or(keep_alive, |beat| beat.min(keep_alive));
         self.next_ping = self.next_ping.min(Instant::now() + self.beat);
+        match turn {
+            Turn::Authenticated(access) => self.authenticated(access).await,
+            Turn::Follows(snapshot) => snapshot.messages().to_vec(),
+            Turn::Nothing => Vec::new(),
+        }
+    }
+
+    /// The socket goes on with this credential, and without what it does not allow.
+    async fn authenticated(&mut self, access: Access) -> Vec<ByteString> {
+        let ends = end_of(&access);
+        self.peer.stream_until(ends);
+        self.credential_ends.send_replace(ends);
+        let mut lost = self.asker.sessions.current();
+        lost.retain(|session| access.may_act_for(session).is_err());
+        let subscriptions = Rc::clone(&self.asker.subscriptions);
+        let reads = |room_id: &RoomId| access.may_read(room_id).is_ok();
+        let unread = subscriptions.borrow_mut().retain(reads);
+        self.asker.access = access;
+        self.report_lost(lost).await;
+        let told = unread
+            .iter()
+            .map(|room_id| socket::text(&Unsubscribed::new(room_id)));
+        told.map(ByteString::from).collect()
     }
 
     /// The client's software answered a ping, also where its page is hidden: a sign of life of all

@@ -1,5 +1,7 @@
 //! From a request to an open socket.
 
+use std::rc::Rc;
+
 use actix_web::http::header;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -9,8 +11,8 @@ use super::inward::Meter;
 use super::log::Log;
 use super::request::Asker;
 use super::sessions::Sessions;
+use crate::domain::RoomId;
 use crate::http::auth::Gate;
-use crate::http::events::first;
 use crate::http::path::RoomPath;
 use crate::http::peer::Peer;
 use crate::http::{Access, Api, ApiError};
@@ -34,27 +36,60 @@ pub(crate) async fn socket(
     RoomPath(room_id): RoomPath,
 ) -> Result<HttpResponse, ApiError> {
     access.may_read(&room_id)?;
+    open(api, gate, access, &request, payload, Some(room_id)).await
+}
+
+/// Take part in several rooms over a WebSocket
+///
+/// In none at first: the client subscribes, and each request names its `roomId`.
+#[utoipa::path(
+    get,
+    path = "/socket",
+    tag = "live",
+    responses((status = 101, description = "The WebSocket is open"))
+)]
+pub(crate) async fn open_socket(
+    api: Data<Api>,
+    gate: Data<Gate>,
+    access: Access,
+    request: HttpRequest,
+    payload: Payload,
+) -> Result<HttpResponse, ApiError> {
+    open(api, gate, access, &request, payload, None).await
+}
+
+async fn open(
+    api: Data<Api>,
+    gate: Data<Gate>,
+    access: Access,
+    request: &HttpRequest,
+    payload: Payload,
+    room_id: Option<RoomId>,
+) -> Result<HttpResponse, ApiError> {
     if !request.headers().contains_key(header::UPGRADE) {
         return Err(ApiError::invalid(
             "this address is a WebSocket; for server-sent events ask for /events",
         ));
     }
-    let client = access.client(&request);
-    let mut subscription = api.live.subscribe(&room_id, client.clone())?;
-    let snapshot = first(&mut subscription, api.timeout).await?;
-    let (meter, payload) = Meter::attach(&request, payload, api.max_message_bytes).await?;
-    let (response, out, messages) = actix_ws::handle(&request, payload)
-        .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;
-    let inward = meter.messages(messages);
     let asker = Asker {
-        client,
+        client: access.client(request),
         room_id,
         sessions: Sessions::new(api.holders.clone()),
+        subscriptions: Rc::default(),
         gate,
         access,
         api,
     };
-    let connection = Connection::new(asker, Peer::of(&request), out, Log::new(&request));
-    actix_web::rt::spawn(connection.run(snapshot, subscription, inward));
+    let snapshot = match &asker.room_id {
+        Some(room_id) => Some(asker.follow(room_id).await?),
+        None => None,
+    };
+    let api = &asker.api;
+    let (meter, payload) = Meter::attach(request, payload, api.max_message_bytes).await?;
+    let (response, out, messages) = actix_ws::handle(request, payload)
+        .map_err(|error| ApiError::invalid(format!("no WebSocket handshake: {error}")))?;
+    let inward = meter.messages(messages);
+    let connection = Connection::new(asker, Peer::of(request), out, Log::new(request));
+    actix_web::rt::spawn(connection.run(snapshot, inward));
     Ok(response)
 }

@@ -1,5 +1,8 @@
 //! What a message asks for: it is done as over HTTP, and answered with the same status and body.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::ResponseError;
@@ -12,9 +15,10 @@ use super::sessions::{MAX_SESSIONS, Sessions};
 use crate::domain::{Heartbeat, RoomId, SessionKey};
 use crate::http::access_log::Subject;
 use crate::http::auth::Gate;
+use crate::http::events::first;
 use crate::http::members::{depart, renew};
 use crate::http::{Access, Api, ApiError};
-use crate::stream::Client;
+use crate::stream::{Batch, Client, MAX_ROOMS, Subscriptions};
 use crate::wire::socket::{self, Answer, Authenticate, Refusal, Request};
 use crate::wire::{CursorBody, ErrorBody, HeartbeatBody, JoinAnswer, JoinBody, SessionBody, parse};
 
@@ -22,6 +26,8 @@ use crate::wire::{CursorBody, ErrorBody, HeartbeatBody, JoinAnswer, JoinBody, Se
 pub(super) enum Turn {
     /// It goes on with this credential.
     Authenticated(Access),
+    /// It follows another room, which looks like this.
+    Follows(Arc<Batch>),
     Nothing,
 }
 
@@ -35,22 +41,24 @@ pub(super) struct Asker {
     pub(super) gate: Data<Gate>,
     pub(super) access: Access,
     pub(super) client: Client,
-    pub(super) room_id: RoomId,
+    /// The room of those requests that name none.
+    pub(super) room_id: Option<RoomId>,
     pub(super) sessions: Sessions,
+    pub(super) subscriptions: Rc<RefCell<Subscriptions>>,
 }
 
 impl Asker {
     /// Does what a message asks for.
     pub(super) async fn answer(self, text: ByteString, mut entry: Entry) -> (ByteString, Turn) {
         let request = parse::<Request>(text.as_bytes());
-        let (request_id, kind) = match &request {
-            Ok(request) => (request.request_id.clone(), request.r#type.as_deref()),
-            Err(_) => (Value::Null, None),
+        let request_id = match &request {
+            Ok(request) => request.request_id.clone(),
+            Err(_) => Value::Null,
         };
-        let done = match (self.admit(&text), &request) {
+        let done = match (self.admit(&text), request) {
             (Err(refused), _) => Err(refused),
-            (_, Err(error)) => Err(error.clone().into()),
-            (Ok(()), Ok(_)) => self.perform(kind, text.as_bytes(), &mut entry).await,
+            (_, Err(error)) => Err(error.into()),
+            (Ok(()), Ok(request)) => self.perform(request, text.as_bytes(), &mut entry).await,
         };
         let (status, body, turn) = match done {
             Ok((body, turn)) => {
@@ -78,41 +86,61 @@ impl Asker {
         }
     }
 
-    async fn perform(&self, kind: Option<&str>, text: &[u8], entry: &mut Entry) -> Done {
-        let room_id = self.room_id.clone();
+    /// The room that a request names, or else the socket's.
+    fn room(&self, request: &Request) -> Result<RoomId, ApiError> {
+        match (request.room()?, &self.room_id) {
+            (Some(room_id), _) => Ok(room_id),
+            (None, Some(room_id)) => Ok(room_id.clone()),
+            (None, None) => Err(ApiError::invalid("roomId is required on this socket")),
+        }
+    }
+
+    async fn perform(&self, request: Request, text: &[u8], entry: &mut Entry) -> Done {
+        let room = || self.room(&request);
         let rules = &self.api.fields;
-        match kind {
+        match request.r#type.as_deref() {
             Some("join") => {
                 entry.asks_for("join");
-                self.join(parse(text)?, entry).await
+                self.join(room()?, parse(text)?, entry).await
             }
             Some("heartbeat") => {
                 entry.asks_for("heartbeat");
                 let body: HeartbeatBody = parse(text)?;
-                self.renew(body.read(room_id, rules)?, entry).await
+                self.renew(body.read(room()?, rules)?, entry).await
             }
             Some("cursor") => {
                 entry.asks_for("cursor");
                 let body: CursorBody = parse(text)?;
-                self.renew(body.read(room_id, rules)?, entry).await
+                self.renew(body.read(room()?, rules)?, entry).await
             }
             Some("leave") => {
                 entry.asks_for("leave");
                 let body: SessionBody = parse(text)?;
-                self.leave(body.read(room_id)?, entry).await
+                self.leave(body.read(room()?)?, entry).await
+            }
+            Some("subscribe") => {
+                entry.asks_for("subscribe");
+                self.subscribe(&room()?).await
+            }
+            Some("unsubscribe") => {
+                entry.asks_for("unsubscribe");
+                let room_id = room()?;
+                let mut subscriptions = self.subscriptions.borrow_mut();
+                subscriptions.retain(|followed| *followed != room_id);
+                Ok((None, Turn::Nothing))
             }
             Some("authenticate") => {
                 entry.asks_for("authenticate");
                 self.authenticate(parse(text)?)
             }
             _ => Err(ApiError::invalid(
-                "type must be join, heartbeat, cursor, leave or authenticate",
+                "type must be join, heartbeat, cursor, leave, subscribe, unsubscribe or authenticate",
             )),
         }
     }
 
-    async fn join(&self, body: JoinBody, entry: &mut Entry) -> Done {
-        let join = body.read(self.room_id.clone(), &self.api.fields)?;
+    async fn join(&self, room_id: RoomId, body: JoinBody, entry: &mut Entry) -> Done {
+        let join = body.read(room_id, &self.api.fields)?;
         entry.is_about(|| Subject::new(&join.room_id, &join.user_id, None));
         self.access.may_act_as(&join.user_id, &join.room_id)?;
         if self.sessions.is_full() {
@@ -170,6 +198,28 @@ impl Asker {
         depart(&self.api, session.clone()).await?;
         self.sessions.release(&session);
         Ok((None, Turn::Nothing))
+    }
+
+    async fn subscribe(&self, room_id: &RoomId) -> Done {
+        self.access.may_read(room_id)?;
+        if self.subscriptions.borrow().contains(room_id) {
+            return Ok((None, Turn::Nothing));
+        }
+        if self.subscriptions.borrow().is_full() {
+            return Err(ApiError::invalid(format!(
+                "a socket follows at most {MAX_ROOMS} rooms; open another"
+            )));
+        }
+        Ok((None, Turn::Follows(self.follow(room_id).await?)))
+    }
+
+    /// Follows a room from its first snapshot on.
+    pub(super) async fn follow(&self, room_id: &RoomId) -> Result<Arc<Batch>, ApiError> {
+        let mut subscription = self.api.live.subscribe(room_id, self.client.clone())?;
+        let snapshot = first(&mut subscription, self.api.timeout).await?;
+        let mut subscriptions = self.subscriptions.borrow_mut();
+        subscriptions.add(room_id.clone(), subscription);
+        Ok(snapshot)
     }
 
     /// A fresh credential of the same caller, in place of the one that the socket has.

@@ -1702,6 +1702,33 @@ $function$;
 comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_now timestamp with time zone) is
     'Renews leases and gives them another length from now on; the heartbeat interval is a third of it where it is left out. The same outcomes as heartbeat_members; busy also where another transaction holds the room. Locks the rooms, then the sessions; waits for nobody. Errors: 22023.';
 
+CREATE OR REPLACE FUNCTION leasehold.room_counts(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, member_count integer)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select q.room_id, clock.now, coalesce(live.expired > 0, false),
+           case when live.members > 0 then r.generation end,
+           case when live.members > 0 then r.version + live.expired end,
+           coalesce(live.members, 0)
+      from (select distinct unnest(p_room_ids) as room_id) q
+     cross join leasehold.clocks(p_now) clock
+      left join leasehold.rooms r on r.room_id = q.room_id
+      left join lateral (
+           -- While no lease of the room can have ended, its count is exact.
+           select 0::bigint as expired, r.member_count as members
+            where not leasehold.lease_expired(r.next_end, clock.lease_now)
+            union all
+           select count(*) filter (where leasehold.lease_expired(m.lease_end, clock.lease_now)),
+                  (count(distinct m.user_id)
+                      filter (where not leasehold.lease_expired(m.lease_end, clock.lease_now)))::integer
+             from leasehold.members m
+            where m.room_id = r.room_id and leasehold.lease_expired(r.next_end, clock.lease_now)
+           having leasehold.lease_expired(r.next_end, clock.lease_now)) live on true
+$function$;
+comment on function leasehold.room_counts(p_room_ids text[], p_now timestamp with time zone) is
+    'How many persons are in these rooms: one row each, of a room without one with a null generation and version. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb)
  LANGUAGE sql

@@ -30,6 +30,8 @@ pub use lease::{Lease, LeaseRules, Status};
 pub use pulse::{Beat, Beaten};
 pub use reason::{EndReason, JoinRefusal, StaleReason};
 pub use removal::{Removal, RemovalOutcome};
-pub use room::{LiveSession, Participant, Participants, RoomHead, RoomSummary, Whereabouts};
+pub use room::{
+    LiveSession, Participant, Participants, RoomCount, RoomHead, RoomSummary, View, Whereabouts,
+};
 pub use session::{SessionKey, SessionOutcome};
 pub use word::UnknownWord;

@@ -21,6 +21,7 @@ use super::peer::Peer;
 use super::{Access, Api, ApiError};
 use crate::domain::RoomId;
 use crate::stream::{Batch, MAX_ROOMS, News, Subscription, Subscriptions};
+use crate::wire::view;
 
 /// Hear of a room's changes
 ///
@@ -29,7 +30,10 @@ use crate::stream::{Batch, MAX_ROOMS, News, Subscription, Subscriptions};
     get,
     path = "/rooms/{roomId}/events",
     tag = "live",
-    params(("roomId" = String, Path, min_length = 1, max_length = 256)),
+    params(
+        ("roomId" = String, Path, min_length = 1, max_length = 256),
+        ("view" = Option<String>, Query, description = "`count`: how many they are, as the event `count`."),
+    ),
     responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
@@ -37,8 +41,9 @@ pub(crate) async fn events(
     access: Access,
     request: HttpRequest,
     RoomPath(room_id): RoomPath,
+    Query(query): Query<Vec<(String, String)>>,
 ) -> Result<HttpResponse, ApiError> {
-    stream(&api, &access, &request, vec![room_id]).await
+    stream(&api, &access, &request, vec![room_id], &query).await
 }
 
 /// Hear of the changes of several rooms
@@ -49,7 +54,8 @@ pub(crate) async fn events(
     path = "/events",
     tag = "live",
     params(("room" = Vec<String>, Query, description = "Once for each of 1 to 100 rooms.",
-            explode = true, min_items = 1, max_items = 100)),
+            explode = true, min_items = 1, max_items = 100),
+           ("view" = Option<String>, Query, description = "`count`: how many they are, as the event `count`.")),
     responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events_of_rooms(
@@ -58,9 +64,9 @@ pub(crate) async fn events_of_rooms(
     request: HttpRequest,
     Query(query): Query<Vec<(String, String)>>,
 ) -> Result<HttpResponse, ApiError> {
-    let rooms = query.into_iter().filter(|(name, _)| name == "room");
+    let rooms = query.iter().filter(|(name, _)| name == "room");
     let rooms: Vec<RoomId> = rooms
-        .map(|(_, id)| RoomId::parse(id))
+        .map(|(_, id)| RoomId::parse(id.as_str()))
         .collect::<Result<_, _>>()?;
     let distinct: HashSet<&RoomId> = rooms.iter().collect();
     if distinct.len() < rooms.len() || !(1..=MAX_ROOMS).contains(&rooms.len()) {
@@ -68,7 +74,7 @@ pub(crate) async fn events_of_rooms(
             "room must be given 1 to {MAX_ROOMS} times, and no room twice"
         )));
     }
-    stream(&api, &access, &request, rooms).await
+    stream(&api, &access, &request, rooms, &query).await
 }
 
 async fn stream(
@@ -76,10 +82,13 @@ async fn stream(
     access: &Access,
     request: &HttpRequest,
     rooms: Vec<RoomId>,
+    query: &[(String, String)],
 ) -> Result<HttpResponse, ApiError> {
     for room_id in &rooms {
         access.may_read(room_id)?;
     }
+    let asked = query.iter().find(|(name, _)| name == "view");
+    let view = view(asked.map(|(_, view)| view.as_str()))?;
     let mut response = HttpResponse::Ok();
     response
         .content_type("text/event-stream")
@@ -92,13 +101,13 @@ async fn stream(
     let client = access.client(request);
     let mut opened = rooms
         .iter()
-        .map(|room_id| api.live.subscribe(room_id, client.clone()))
+        .map(|room_id| api.live.subscribe(room_id, view, client.clone()))
         .collect::<Result<Vec<_>, _>>()?;
     let snapshots = opened.iter_mut().map(|room| first(room, api.timeout));
     let snapshots = try_join_all(snapshots).await?;
     let mut subscriptions = Subscriptions::default();
     for (room_id, subscription) in rooms.into_iter().zip(opened) {
-        subscriptions.add(room_id, subscription);
+        subscriptions.add(room_id, view, subscription);
     }
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -7,7 +7,8 @@ use super::{ListedJoin, Presence};
 use crate::coalesce::NoAnswer;
 use crate::domain::{
     Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Participants, Removal,
-    RemovalOutcome, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId, Whereabouts,
+    RemovalOutcome, RoomCount, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId,
+    Whereabouts,
 };
 use crate::store::Row;
 
@@ -77,6 +78,14 @@ impl Presence {
     /// [`NoAnswer`]
     pub async fn participants(&self, room_id: RoomId) -> Result<Arc<Participants>, NoAnswer> {
         self.lists.ask(room_id).await
+    }
+
+    /// Counts who is in a room.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn count(&self, room_id: RoomId) -> Result<RoomCount, NoAnswer> {
+        self.counts.ask(room_id).await
     }
 
     /// Looks up how those who are gone left.

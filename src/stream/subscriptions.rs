@@ -8,7 +8,7 @@ use futures_util::Stream;
 use futures_util::stream::SelectAll;
 
 use super::{Batch, Subscription};
-use crate::domain::RoomId;
+use crate::domain::{RoomId, View};
 
 /// The most rooms of one connection.
 pub const MAX_ROOMS: usize = 100;
@@ -27,6 +27,7 @@ pub enum News {
 
 struct Followed {
     room_id: RoomId,
+    view: View,
     /// `None` once it has ended.
     subscription: Option<Subscription>,
 }
@@ -51,32 +52,38 @@ impl Stream for Followed {
 }
 
 impl Subscriptions {
-    /// Follows a room, whose first snapshot has been taken out of the subscription.
-    pub fn add(&mut self, room_id: RoomId, subscription: Subscription) {
+    /// Follows a room by this view of it alone. The first snapshot has been taken out of the subscription.
+    pub fn add(&mut self, room_id: RoomId, view: View, subscription: Subscription) {
+        if self.view(&room_id).is_some() {
+            self.retain(|followed| *followed != room_id);
+        }
         self.0.push(Followed {
             room_id,
+            view,
             subscription: Some(subscription),
         });
     }
 
-    /// Whether a room is among them.
-    pub fn contains(&self, room_id: &RoomId) -> bool {
-        self.followed().any(|followed| followed == room_id)
+    /// By which view it follows a room, if it does.
+    pub fn view(&self, room_id: &RoomId) -> Option<View> {
+        let mut rooms = self.lasting();
+        let found = rooms.find(|room| room.room_id == *room_id);
+        found.map(|room| room.view)
     }
 
     /// Whether it follows as many rooms as it may.
     pub fn is_full(&self) -> bool {
-        self.followed().count() >= MAX_ROOMS
+        self.lasting().count() >= MAX_ROOMS
     }
 
     /// Whether it follows none.
     pub fn is_empty(&self) -> bool {
-        self.followed().next().is_none()
+        self.lasting().next().is_none()
     }
 
-    fn followed(&self) -> impl Iterator<Item = &RoomId> {
-        let lasting = self.0.iter().filter(|room| room.subscription.is_some());
-        lasting.map(|room| &room.room_id)
+    fn lasting(&self) -> impl Iterator<Item = &Followed> {
+        let rooms = self.0.iter();
+        rooms.filter(|room| room.subscription.is_some())
     }
 
     /// Follows only these of its rooms from now on; answers which others it did.

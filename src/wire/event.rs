@@ -5,8 +5,9 @@ use std::fmt::Write;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::count::CountAnswer;
 use super::participants::{ParticipantAnswer, ParticipantsAnswer};
-use crate::domain::{EndReason, Event, Participants, RoomId};
+use crate::domain::{EndReason, Event, Participants, RoomCount, RoomId};
 
 /// What an event carries; which of them, its name says.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,6 +24,8 @@ pub enum EventBody<'a> {
     RoomClosed(RoomClosedBody<'a>),
     /// `stale`
     Stale(StaleBody<'a>),
+    /// `count`
+    Count(CountAnswer<'a>),
 }
 
 /// `joined` and `updated`: a member as they are now.
@@ -78,7 +81,7 @@ pub struct StaleBody<'a> {
 /// An event on a socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMessage<'a> {
-    /// `snapshot`, `joined`, `updated`, `left`, `room_closed` or `stale`.
+    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `count` or `stale`.
     r#type: &'static str,
     /// Stands for the whole picture after the batch that the event belongs to.
     id: &'a str,
@@ -145,33 +148,61 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("texts, numbers and JSON that was JSON before")
 }
 
+/// An event as its name and the JSON object that it carries.
+#[derive(Debug)]
+pub struct Written {
+    name: &'static str,
+    data: String,
+}
+
+/// Events about who is in a room.
+pub fn events(room_id: &RoomId, picture: &Participants, events: &[Event]) -> Vec<Written> {
+    let written = |event| Written {
+        name: name(event),
+        data: json(&body(room_id, picture, event)),
+    };
+    events.iter().map(written).collect()
+}
+
+/// Events to those who follow a room's count: each tells what it is, or that it is not kept up.
+pub fn count_events(room_id: &RoomId, count: &RoomCount, events: &[Event]) -> Vec<Written> {
+    let written = |event: &Event| match event {
+        Event::Stale => Written {
+            name: name(event),
+            data: json(&StaleBody {
+                room_id: room_id.as_str(),
+                as_of_ms: count.as_of.timestamp_millis(),
+            }),
+        },
+        _ => Written {
+            name: "count",
+            data: json(&CountAnswer::new(room_id, count)),
+        },
+    };
+    events.iter().map(written).collect()
+}
+
 /// A batch of events as server-sent events. Only the last one has the id: a reader that
 /// lost the connection before it has not seen all of the batch.
-pub fn sse(room_id: &RoomId, picture: &Participants, events: &[Event], id: &str) -> String {
+pub fn sse(events: &[Written], id: &str) -> String {
     let mut text = String::new();
-    for (nth, event) in events.iter().enumerate() {
-        let data = json(&body(room_id, picture, event));
+    for (nth, Written { name, data }) in events.iter().enumerate() {
         let id = match nth + 1 == events.len() {
             true => format!("id: {id}\n"),
             false => String::new(),
         };
-        write!(text, "event: {}\n{id}data: {data}\n\n", name(event))
+        write!(text, "event: {name}\n{id}data: {data}\n\n")
             .expect("writing to a String does not fail");
     }
     text
 }
 
-/// A batch of events as one JSON text each, with the event's name in `type`.
-pub fn messages(
-    room_id: &RoomId,
-    picture: &Participants,
-    events: &[Event],
-    id: &str,
-) -> Vec<String> {
-    let message = |event| EventMessage {
-        r#type: name(event),
-        id,
-        body: body(room_id, picture, event),
+/// A batch of events as one JSON text each, in the shape of [`EventMessage`].
+pub fn messages(events: &[Written], id: &str) -> Vec<String> {
+    let message = |event: &Written| {
+        // The fields of an object that has some, behind two of ours; neither needs escaping.
+        let fields = event.data.trim_start_matches('{');
+        format!(r#"{{"type":"{}","id":"{id}",{fields}"#, event.name)
     };
-    events.iter().map(|event| json(&message(event))).collect()
+    events.iter().map(message).collect()
 }

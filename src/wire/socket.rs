@@ -22,6 +22,9 @@ pub struct Request {
     #[serde(default)]
     #[schema(value_type = String, min_length = 1, max_length = 256)]
     room_id: Value,
+    /// Of `subscribe`: `count` for how many they are; everybody where it is left out.
+    #[schema(nullable = false)]
+    pub view: Option<String>,
 }
 
 impl Request {

@@ -12,6 +12,7 @@ mod changes;
 mod chaos;
 mod commands;
 mod contract;
+mod count_view;
 mod crowd;
 mod database_away;
 mod defaults;

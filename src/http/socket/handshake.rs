@@ -3,19 +3,30 @@
 use std::rc::Rc;
 
 use actix_web::http::header;
-use actix_web::web::{Data, Payload};
+use actix_web::web::{Data, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::connection::Connection;
 use super::inward::Meter;
 use super::log::Log;
 use super::request::Asker;
 use super::sessions::Sessions;
-use crate::domain::RoomId;
+use crate::domain::{RoomId, View};
 use crate::http::auth::Gate;
 use crate::http::path::RoomPath;
 use crate::http::peer::Peer;
 use crate::http::{Access, Api, ApiError};
+use crate::wire::view;
+
+/// How much of the room.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ViewQuery {
+    /// `count`: how many they are, as the event `count`.
+    view: Option<String>,
+}
 
 /// Take part in a room over a WebSocket
 ///
@@ -24,7 +35,7 @@ use crate::http::{Access, Api, ApiError};
     get,
     path = "/rooms/{roomId}/socket",
     tag = "live",
-    params(("roomId" = String, Path, min_length = 1, max_length = 256)),
+    params(("roomId" = String, Path, min_length = 1, max_length = 256), ViewQuery),
     responses((status = 101, description = "The WebSocket is open"))
 )]
 pub(crate) async fn socket(
@@ -34,9 +45,11 @@ pub(crate) async fn socket(
     request: HttpRequest,
     payload: Payload,
     RoomPath(room_id): RoomPath,
+    Query(query): Query<ViewQuery>,
 ) -> Result<HttpResponse, ApiError> {
     access.may_read(&room_id)?;
-    open(api, gate, access, &request, payload, Some(room_id)).await
+    let first = Some((room_id, view(query.view.as_deref())?));
+    open(api, gate, access, &request, payload, first).await
 }
 
 /// Take part in several rooms over a WebSocket
@@ -64,7 +77,7 @@ async fn open(
     access: Access,
     request: &HttpRequest,
     payload: Payload,
-    room_id: Option<RoomId>,
+    first: Option<(RoomId, View)>,
 ) -> Result<HttpResponse, ApiError> {
     if !request.headers().contains_key(header::UPGRADE) {
         return Err(ApiError::invalid(
@@ -73,15 +86,15 @@ async fn open(
     }
     let asker = Asker {
         client: access.client(request),
-        room_id,
+        room_id: first.as_ref().map(|(room_id, _)| room_id.clone()),
         sessions: Sessions::new(api.holders.clone()),
         subscriptions: Rc::default(),
         gate,
         access,
         api,
     };
-    let snapshot = match &asker.room_id {
-        Some(room_id) => Some(asker.follow(room_id).await?),
+    let snapshot = match first {
+        Some((room_id, view)) => Some(asker.follow(&room_id, view).await?),
         None => None,
     };
     let api = &asker.api;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::log::Entry;
 use super::sessions::{MAX_SESSIONS, Sessions};
-use crate::domain::{Heartbeat, RoomId, SessionKey};
+use crate::domain::{Heartbeat, RoomId, SessionKey, View};
 use crate::http::access_log::Subject;
 use crate::http::auth::Gate;
 use crate::http::events::first;
@@ -20,7 +20,9 @@ use crate::http::members::{depart, renew};
 use crate::http::{Access, Api, ApiError};
 use crate::stream::{Batch, Client, MAX_ROOMS, Subscriptions};
 use crate::wire::socket::{self, Answer, Authenticate, Refusal, Request};
-use crate::wire::{CursorBody, ErrorBody, HeartbeatBody, JoinAnswer, JoinBody, SessionBody, parse};
+use crate::wire::{
+    CursorBody, ErrorBody, HeartbeatBody, JoinAnswer, JoinBody, SessionBody, parse, view,
+};
 
 /// What a request changes for the socket.
 pub(super) enum Turn {
@@ -120,7 +122,8 @@ impl Asker {
             }
             Some("subscribe") => {
                 entry.asks_for("subscribe");
-                self.subscribe(&room()?).await
+                self.subscribe(&room()?, view(request.view.as_deref())?)
+                    .await
             }
             Some("unsubscribe") => {
                 entry.asks_for("unsubscribe");
@@ -200,25 +203,33 @@ impl Asker {
         Ok((None, Turn::Nothing))
     }
 
-    async fn subscribe(&self, room_id: &RoomId) -> Done {
+    async fn subscribe(&self, room_id: &RoomId, view: View) -> Done {
         self.access.may_read(room_id)?;
-        if self.subscriptions.borrow().contains(room_id) {
+        let followed = self.subscriptions.borrow().view(room_id);
+        if followed == Some(view) {
             return Ok((None, Turn::Nothing));
         }
-        if self.subscriptions.borrow().is_full() {
+        if followed.is_none() && self.subscriptions.borrow().is_full() {
             return Err(ApiError::invalid(format!(
                 "a socket follows at most {MAX_ROOMS} rooms; open another"
             )));
         }
-        Ok((None, Turn::Follows(self.follow(room_id).await?)))
+        Ok((None, Turn::Follows(self.follow(room_id, view).await?)))
     }
 
     /// Follows a room from its first snapshot on.
-    pub(super) async fn follow(&self, room_id: &RoomId) -> Result<Arc<Batch>, ApiError> {
-        let mut subscription = self.api.live.subscribe(room_id, self.client.clone())?;
+    pub(super) async fn follow(
+        &self,
+        room_id: &RoomId,
+        view: View,
+    ) -> Result<Arc<Batch>, ApiError> {
+        let mut subscription = self
+            .api
+            .live
+            .subscribe(room_id, view, self.client.clone())?;
         let snapshot = first(&mut subscription, self.api.timeout).await?;
         let mut subscriptions = self.subscriptions.borrow_mut();
-        subscriptions.add(room_id.clone(), subscription);
+        subscriptions.add(room_id.clone(), view, subscription);
         Ok(snapshot)
     }
 

@@ -5,13 +5,25 @@ create table leasehold.blocks (
     room_id text collate "C" not null,
     user_id text collate "C" not null,
     blocked_until timestamp with time zone not null,
+    blocked_at timestamp with time zone not null,
+    blocked_by text,
+    note text,
     constraint blocks_pkey PRIMARY KEY (room_id, user_id),
-    constraint blocks_room_id_form CHECK (leasehold.is_id(room_id)),
-    constraint blocks_user_id_form CHECK (leasehold.is_id(user_id))
+    constraint blocks_by_form CHECK (leasehold.is_id(blocked_by)),
+    constraint blocks_note_form CHECK (leasehold.is_note(note)),
+    constraint blocks_of_somebody CHECK (((room_id <> ''::text) OR (user_id <> ''::text))),
+    constraint blocks_room_id_form CHECK (((room_id = ''::text) OR leasehold.is_id(room_id))),
+    constraint blocks_user_id_form CHECK (((user_id = ''::text) OR leasehold.is_id(user_id)))
 );
 CREATE INDEX blocks_by_end ON leasehold.blocks USING btree (blocked_until);
 comment on table leasehold.blocks is
-    'Who may not join a room, and until when: a removal that holds for a time.';
+    'Who may not join which room, and until when: a removal or a closing that holds for a time.';
+comment on column leasehold.blocks.room_id is
+    'Empty for all rooms.';
+comment on column leasehold.blocks.user_id is
+    'Empty for everybody who is not in the room.';
+comment on column leasehold.blocks.note is
+    'Why, in the words of whoever decided it.';
 
 create table leasehold.epoch_floors (
     room_id text collate "C" not null,
@@ -36,6 +48,7 @@ create table leasehold.members (
     device_id text collate "C" not null,
     epoch bigint not null,
     arrival bigint not null,
+    arrived_at timestamp with time zone not null,
     joined_at timestamp with time zone not null,
     last_seen_at timestamp with time zone not null,
     lease_end bigint not null,
@@ -44,6 +57,7 @@ create table leasehold.members (
     heartbeat_ms integer not null,
     cursor jsonb,
     metadata jsonb,
+    info jsonb,
     constraint members_pkey PRIMARY KEY (room_id, user_id, device_id),
     constraint members_lengths_positive CHECK ((LEAST(lease_ms, heartbeat_ms) >= 1)),
     constraint members_room_fkey FOREIGN KEY (room_id) REFERENCES leasehold.rooms(room_id)
@@ -55,6 +69,8 @@ comment on column leasehold.members.device_id is
     'Empty for the one unnamed device.';
 comment on column leasehold.members.arrival is
     'The room''s version at which this member arrived, kept over reconnects and devices: the order of the list.';
+comment on column leasehold.members.arrived_at is
+    'When this member arrived, kept over reconnects and devices.';
 comment on column leasehold.members.lease_end is
     'The last moment at which the session lives, in microseconds of the lease clock; see leasehold.lease_expired. Not to be compared with now().';
 comment on column leasehold.members.disconnected_at is
@@ -63,6 +79,8 @@ comment on column leasehold.members.lease_ms is
     'How long a lease of this session lasts.';
 comment on column leasehold.members.heartbeat_ms is
     'How often this session means to renew its lease; see leasehold.session_status.';
+comment on column leasehold.members.info is
+    'What the caller vouches for, beside the metadata that members write themselves.';
 
 create table leasehold.membership_events (
     event_id bigint not null generated always as identity,
@@ -78,11 +96,18 @@ create table leasehold.membership_events (
     occurred_at timestamp with time zone not null,
     recorded_at timestamp with time zone not null,
     last_seen_at timestamp with time zone,
+    member_count integer not null,
+    join_id text collate "C",
+    ended_by text,
+    note text,
     constraint membership_events_pkey PRIMARY KEY (room_id, generation, version),
     constraint membership_events_once UNIQUE (user_id, room_id, epoch, kind),
+    constraint membership_events_ended_by_form CHECK (leasehold.is_id(ended_by)),
     constraint membership_events_epoch_positive CHECK ((epoch >= 1)),
-    constraint membership_events_ids_well_formed CHECK (((kind <> 'joined'::text) OR (leasehold.is_id(room_id) AND leasehold.is_id(user_id) AND ((device_id = ''::text) OR leasehold.is_id(device_id))))),
-    constraint membership_events_kind_known CHECK ((((kind = 'joined'::text) AND (reason IS NULL) AND (last_seen_at IS NULL)) OR ((kind = 'ended'::text) AND (reason IS NOT NULL) AND (last_seen_at IS NOT NULL)))),
+    constraint membership_events_ids_well_formed CHECK (((kind <> 'joined'::text) OR (leasehold.is_id(room_id) AND leasehold.is_id(user_id) AND ((device_id = ''::text) OR leasehold.is_id(device_id)) AND (leasehold.is_id(join_id) IS NOT FALSE)))),
+    constraint membership_events_kind_known CHECK ((((kind = 'joined'::text) AND (num_nonnulls(reason, last_seen_at, ended_by, note) = 0)) OR ((kind = 'ended'::text) AND (num_nulls(reason, last_seen_at) = 0) AND (join_id IS NULL)))),
+    constraint membership_events_member_count_not_negative CHECK ((member_count >= 0)),
+    constraint membership_events_note_form CHECK (leasehold.is_note(note)),
     constraint membership_events_reason_known CHECK ((reason = ANY (ARRAY['left'::text, 'expired'::text, 'superseded'::text, 'removed'::text, 'room_closed'::text])))
 ) with (autovacuum_vacuum_insert_scale_factor=0.1);
 CREATE INDEX membership_events_in_commit_order ON leasehold.membership_events USING btree (xact_id, event_id);
@@ -96,6 +121,14 @@ comment on column leasehold.membership_events.recorded_at is
     'When it was written.';
 comment on column leasehold.membership_events.last_seen_at is
     'On an end: the session''s last heartbeat.';
+comment on column leasehold.membership_events.member_count is
+    'How many members the room has after it.';
+comment on column leasehold.membership_events.join_id is
+    'On a join: what its caller called it, so that asking again does not join again.';
+comment on column leasehold.membership_events.ended_by is
+    'On a removal or a closing: who decided it, if that was said.';
+comment on column leasehold.membership_events.note is
+    'On a removal or a closing: why, in the words of whoever decided it.';
 
 create table leasehold.outages (
     outage_id bigint not null generated always as identity,
@@ -117,6 +150,7 @@ comment on column leasehold.outages.paused_after is
 create table leasehold.pulse (
     only_row boolean not null default true,
     last_at timestamp with time zone,
+    last_by bigint,
     paused bigint not null default 0,
     floor bigint not null default 0,
     spread_until bigint not null default 0,
@@ -131,6 +165,8 @@ comment on table leasehold.pulse is
     'One row: when an instance last served, and for how long the lease clock has stood still. All lengths in microseconds.';
 comment on column leasehold.pulse.last_at is
     'The last beat; null where no instance has served yet: then the lease clock is the database''s.';
+comment on column leasehold.pulse.last_by is
+    'Whose it was, if it said so.';
 comment on column leasehold.pulse.paused is
     'By how much the lease clock is behind the database''s.';
 comment on column leasehold.pulse.floor is
@@ -185,6 +221,7 @@ create table leasehold.rooms (
     next_end bigint not null,
     member_count integer not null,
     peak_members integer not null,
+    locked boolean not null default false,
     constraint rooms_pkey PRIMARY KEY (room_id),
     constraint rooms_generation_positive CHECK ((generation >= 1)),
     constraint rooms_member_count_within_peak CHECK (((member_count >= 0) AND (member_count <= peak_members))),
@@ -200,6 +237,8 @@ comment on column leasehold.rooms.next_end is
     'A lower bound on the lease clock: no lease of the room ends before it. Lets a join skip looking for expired sessions.';
 comment on column leasehold.rooms.member_count is
     'Members with a session in the table, whether or not its lease has ended since.';
+comment on column leasehold.rooms.locked is
+    'Whether only those may join who are there already; see leasehold.lock_door.';
 
 create table leasehold.schema_compatibility (
     migration bigint not null,
@@ -227,6 +266,7 @@ create view leasehold.live_members as
     m.device_id,
     m.epoch,
     leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, c.now) AS status,
+    m.arrived_at,
     m.joined_at,
     m.last_seen_at,
     m.lease_ms,
@@ -234,7 +274,8 @@ create view leasehold.live_members as
     c.now + (m.lease_end - c.lease_now)::double precision * '00:00:00.000001'::interval AS lease_expires_at,
     m.disconnected_at,
     m.cursor,
-    m.metadata
+    m.metadata,
+    m.info
    FROM leasehold.clocks() c(now, lease_now, lease_from)
      JOIN leasehold.members m ON NOT leasehold.lease_expired(m.lease_end, c.lease_now)
      JOIN leasehold.rooms r ON r.room_id = m.room_id;
@@ -276,6 +317,8 @@ create view leasehold.sessions as
         END) AS end_reason,
     COALESCE(e.last_seen_at, m.last_seen_at) AS last_seen_at,
     e.recorded_at AS end_recorded_at,
+    e.ended_by,
+    e.note,
     j.version AS joined_version,
     j.event_id AS joined_event_id
    FROM leasehold.membership_events j
@@ -331,7 +374,7 @@ $function$;
 comment on function leasehold.await_session(p_room_id text, p_user_id text, p_device_id text) is
     'Internal. Returns when no other transaction holds the session; changes nothing. Locks it to the end of the transaction. Errors: 55P03, 40P01.';
 
-CREATE OR REPLACE FUNCTION leasehold.beat(p_heartbeat_ms integer DEFAULT 5000, p_longest_lease_ms integer DEFAULT 300000, p_max_pause_ms bigint DEFAULT 600000, p_since_ms bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT paused_ms bigint, OUT was_outage boolean)
+CREATE OR REPLACE FUNCTION leasehold.beat(p_heartbeat_ms integer DEFAULT 5000, p_longest_lease_ms integer DEFAULT 300000, p_max_pause_ms bigint DEFAULT 600000, p_instance bigint DEFAULT NULL::bigint, p_since_ms bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT paused_ms bigint, OUT was_outage boolean)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
@@ -358,9 +401,11 @@ begin
         v_stood := greatest(v_pulse.floor,
                             leasehold.micros(v_pulse.last_at) - v_pulse.paused
                             + case when v_age > 0 then v_pulse.reach else 0 end);
-        -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped.
+        -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped. How
+        -- long the last beat is ago knows only whose it was: of another it may be no time at all.
         if v_age < 0 or p_since_ms * 1000 < v_age then
-            v_jump := v_age - greatest(coalesce(p_since_ms * 1000, 0), 0);
+            v_jump := v_age - case when p_instance = v_pulse.last_by
+                                   then greatest(coalesce(p_since_ms * 1000, 0), 0) else 0 end;
         end if;
         v_outage := greatest(v_age - v_jump, 0);
         v_silent := case when v_outage > v_pulse.gap then v_outage - v_pulse.reach else 0 end;
@@ -381,13 +426,25 @@ begin
     end if;
 
     update leasehold.pulse
-       set last_at = v_now, paused = v_pulse.paused, floor = v_pulse.floor,
+       set last_at = v_now, last_by = p_instance, paused = v_pulse.paused, floor = v_pulse.floor,
            spread_until = v_pulse.spread_until, max_pause = v_pulse.max_pause;
     paused_ms := (v_pulse.paused - v_before) / 1000;
 end
 $function$;
-comment on function leasehold.beat(p_heartbeat_ms integer, p_longest_lease_ms integer, p_max_pause_ms bigint, p_since_ms bigint, p_now timestamp with time zone, OUT paused_ms bigint, OUT was_outage boolean) is
-    'A sign that somebody serves, once a second from each instance. A beat that comes after a gap stops the lease clock for as long as the gap was (p_max_pause_ms at the longest, 0 for not at all) and one heartbeat longer, though not again within p_longest_lease_ms, and records the outage. p_since_ms is how long ago the caller''s own last beat was by a clock that cannot jump. Locks the pulse. Answers by how much the clock was stopped.';
+comment on function leasehold.beat(p_heartbeat_ms integer, p_longest_lease_ms integer, p_max_pause_ms bigint, p_instance bigint, p_since_ms bigint, p_now timestamp with time zone, OUT paused_ms bigint, OUT was_outage boolean) is
+    'A sign that somebody serves, once a second from each instance. A beat that comes after a gap stops the lease clock for as long as the gap was (p_max_pause_ms at the longest, 0 for not at all) and one heartbeat longer, though not again within p_longest_lease_ms, and records the outage. p_instance is any number that is the caller''s own, and p_since_ms how long ago the caller''s own last beat was by a clock that cannot jump. Locks the pulse. Answers by how much the clock was stopped.';
+
+CREATE OR REPLACE FUNCTION leasehold.blocks_of(p_room_id text, p_user_id text, p_at timestamp with time zone)
+ RETURNS SETOF leasehold.blocks
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select *
+      from leasehold.blocks b
+     where b.room_id in (p_room_id, '') and b.user_id in (p_user_id, '') and b.blocked_until > p_at
+$function$;
+comment on function leasehold.blocks_of(p_room_id text, p_user_id text, p_at timestamp with time zone) is
+    'Internal. What keeps a user out of a room at this instant: a block there, one everywhere, and one of the room, which is for those only who are not in it.';
 
 CREATE OR REPLACE FUNCTION leasehold.census(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision, OUT paused_seconds double precision, OUT pulse_age_seconds double precision, OUT outages bigint)
  RETURNS record
@@ -419,13 +476,13 @@ comment on function leasehold.census(p_now timestamp with time zone, OUT active_
     'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the members; locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100, p_settled_xact_id xid8 DEFAULT NULL::xid8)
- RETURNS TABLE(xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, at timestamp with time zone)
+ RETURNS TABLE(xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, at timestamp with time zone)
  LANGUAGE sql
  STABLE
 AS $function$
     -- One event is up to two items: part 0 opens the room, 1 is the event itself, 2 closes the room.
     select e.xact_id, e.event_id, item.part, item.kind, e.room_id, e.generation, e.version,
-           item.user_id, item.device_id, item.epoch, item.reason, item.at
+           item.user_id, item.device_id, item.epoch, item.reason, item.member_count, item.ended_by, item.note, item.at
       from (select h.*
               from leasehold.membership_events h
              where (h.xact_id, h.event_id) >= (p_xact_id, p_event_id)
@@ -439,10 +496,10 @@ AS $function$
             where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
             limit 1) g on true
      cross join lateral (values
-           (0, 'room_opened', null, null, null::bigint, null, e.occurred_at),
-           (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.occurred_at),
-           (2, 'room_closed', null, null, null, g.close_reason, g.closed_at)
-           ) as item (part, kind, user_id, device_id, epoch, reason, at)
+           (0, 'room_opened', null, null, null::bigint, null, 0, null, null, e.occurred_at),
+           (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.member_count, e.ended_by, e.note, e.occurred_at),
+           (2, 'room_closed', null, null, null, g.close_reason, e.member_count, e.ended_by, e.note, g.closed_at)
+           ) as item (part, kind, user_id, device_id, epoch, reason, member_count, ended_by, note, at)
      where (item.part <> 0 or (e.kind = 'joined' and e.version = 1))
        and (item.part <> 2 or g.closed_at is not null)
        and (e.xact_id, e.event_id, item.part) > (p_xact_id, p_event_id, p_part)
@@ -468,14 +525,14 @@ comment on function leasehold.changes_lag_seconds() is
     'Internal. For how long the oldest committed change has waited for an older transaction to end before readers of the feed are shown it; 0 where none waits.';
 
 CREATE OR REPLACE FUNCTION leasehold.changes_page(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100)
- RETURNS TABLE(settled_xact_id xid8, position_expired boolean, more_is_coming boolean, xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, at timestamp with time zone)
+ RETURNS TABLE(settled_xact_id xid8, position_expired boolean, more_is_coming boolean, xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, at timestamp with time zone)
  LANGUAGE sql
  STABLE
 AS $function$
     -- One judgement of what is settled, for the page and for where it ends.
     select s.settled_xact_id, s.position_expired, s.more_is_coming,
            c.xact_id, c.event_id, c.part, c.kind, c.room_id, c.generation, c.version,
-           c.user_id, c.device_id, c.epoch, c.reason, c.at
+           c.user_id, c.device_id, c.epoch, c.reason, c.member_count, c.ended_by, c.note, c.at
       from leasehold.changes_state(p_xact_id, p_event_id, p_part) s
       left join lateral leasehold.changes(p_xact_id, p_event_id, p_part, p_limit, s.settled_xact_id) c
         on not s.position_expired
@@ -523,7 +580,7 @@ $function$;
 comment on function leasehold.check_lengths(p_requests integer, p_lease_ms integer[], p_heartbeat_ms integer[]) is
     'Internal. Errors: 22023 where a lease is null or shorter than a millisecond, an interval is, or there is not one per request.';
 
-CREATE OR REPLACE FUNCTION leasehold.check_options(p_requests integer, p_if_present text[], p_metadata jsonb[], p_cursors jsonb[])
+CREATE OR REPLACE FUNCTION leasehold.check_options(p_requests integer, p_if_present text[], p_metadata jsonb[], p_cursors jsonb[], p_info jsonb[], p_join_ids text[], p_capacities integer[])
  RETURNS void
  LANGUAGE plpgsql
  IMMUTABLE
@@ -534,16 +591,22 @@ begin
             using errcode = 'invalid_parameter_value',
                   hint = 'replace takes the place of the session on the same device; reject changes nothing where the user is there.';
     end if;
+    if not (1 <= all (array_remove(p_capacities, null))) then
+        raise exception 'a capacity is less than 1'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass how many members the room may have, or null for no limit.';
+    end if;
     if (cardinality(p_if_present) in (0, p_requests) and cardinality(p_metadata) in (0, p_requests)
-        and cardinality(p_cursors) in (0, p_requests)) is not true then
+        and cardinality(p_cursors) in (0, p_requests) and cardinality(p_info) in (0, p_requests)
+        and cardinality(p_join_ids) in (0, p_requests) and cardinality(p_capacities) in (0, p_requests)) is not true then
         raise exception 'the arrays of options have different lengths'
             using errcode = 'invalid_parameter_value',
                   hint = 'Pass one of each per request, or an empty array for the default.';
     end if;
 end
 $function$;
-comment on function leasehold.check_options(p_requests integer, p_if_present text[], p_metadata jsonb[], p_cursors jsonb[]) is
-    'Internal. Errors: 22023 for a word that is not one, or arrays that do not fit together.';
+comment on function leasehold.check_options(p_requests integer, p_if_present text[], p_metadata jsonb[], p_cursors jsonb[], p_info jsonb[], p_join_ids text[], p_capacities integer[]) is
+    'Internal. Errors: 22023 for a word that is not one, a capacity that is none, or arrays that do not fit together.';
 
 CREATE OR REPLACE FUNCTION leasehold.check_requests(p_room_ids text[], p_user_ids text[], p_device_ids text[])
  RETURNS integer
@@ -625,39 +688,46 @@ $function$;
 comment on function leasehold.clocks(p_now timestamp with time zone) is
     'Internal. Both clocks by one reading: what is recorded as having happened is on the first, leases are judged by the second, and begin at the third, which is where a late beat would let the second catch up to. The only place that reads either. p_now is null but in tests. Call it after the locks. Locks nothing.';
 
-CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
+CREATE OR REPLACE FUNCTION leasehold.close_room(p_room_id text, p_block_ms bigint DEFAULT NULL::bigint, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
-    v_rooms text[] := leasehold.lock_rooms(array[p_room_id]);
     v_now timestamptz;
     v_lease_now bigint;
     v_users text[];
     v_devices text[];
 begin
-    select c.now, c.lease_now into v_now, v_lease_now from leasehold.clocks(p_now) c;
     -- All sessions in one pass.
-    perform leasehold.lock_sessions(
-                array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id), v_lease_now)
-       from leasehold.members m
-      where m.room_id = any (v_rooms);
-    members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
     select array_agg(m.user_id), array_agg(m.device_id)
       into v_users, v_devices
       from leasehold.members m
-     where m.room_id = any (v_rooms);
+     where m.room_id = p_room_id;
+    v_users := v_users || ''::text;
+    v_devices := v_devices || ''::text;
+    select o.now, o.lease_now, o.members_expired
+      into v_now, v_lease_now, members_expired
+      from leasehold.open_and_prune(
+               array_fill(p_room_id, array[cardinality(v_users)]), v_users, v_devices, p_now) o;
+    select array_agg(m.user_id), array_agg(m.device_id)
+      into v_users, v_devices
+      from leasehold.members m
+     where m.room_id = p_room_id;
     sessions_ended := coalesce(cardinality(v_users), 0);
     outcome := case when sessions_ended > 0 then 'closed' else 'absent' end;
     if sessions_ended > 0 then
+        -- Those who came while the room was waited for are not locked yet.
+        perform leasehold.lock_sessions(array_fill(p_room_id, array[sessions_ended]), v_users, v_devices);
         perform leasehold.end_sessions(
-                    array_fill(p_room_id, array[sessions_ended]), v_users, v_devices, 'room_closed', v_now);
-        perform leasehold.prune_locked(v_rooms, v_now, v_lease_now);
+                    array_fill(p_room_id, array[sessions_ended]), v_users, v_devices, 'room_closed', v_now,
+                    p_by, p_note);
     end if;
+    perform leasehold.set_block(p_room_id, '', p_block_ms, p_by, p_note, v_now);
+    perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
 end
 $function$;
-comment on function leasehold.close_room(p_room_id text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
-    'Ends every session of a room and with them its lifetime. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation. Locks the room, then its sessions; waits for whoever holds one. Run it at read committed. Errors: 40001, 40P01, 55P03.';
+comment on function leasehold.close_room(p_room_id text, p_block_ms bigint, p_by text, p_note text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
+    'Ends every session of a room and with them its lifetime; the history keeps who decided it (p_by) and why (p_note). With p_block_ms nobody opens it again for so long; 0 lifts that, null leaves it. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation. Locks the room, then its sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[])
  RETURNS TABLE(ord integer, epoch bigint, version bigint, reason text)
@@ -720,7 +790,7 @@ $function$;
 comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone) is
     'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, busy where another transaction holds the session, or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
-CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
@@ -743,18 +813,28 @@ begin
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
-            kind, reason, occurred_at, recorded_at, last_seen_at)
+            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note)
     select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
-           'ended', p_reason, n.occurred_at, p_now, n.last_seen_at
-      from (select e.*,
-                   count(*) over (partition by e.room_id) as sessions,
-                   row_number() over (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id) as step
-              from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
-                           case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
-                      from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-                      join leasehold.members m
-                        on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e) n
+           'ended', p_reason, n.occurred_at, p_now, n.last_seen_at,
+           r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note
+      from (select o.*,
+                   count(*) filter (where o.departs) over (partition by o.room_id) as departures
+              from (select e.*,
+                           count(*) over (partition by e.room_id) as sessions,
+                           row_number() over in_order as step,
+                           -- The last of these sessions that the member has, and there is none beside them.
+                           row_number() over of_member = (
+                               select count(*) from leasehold.members b
+                                where b.room_id = e.room_id and b.user_id = e.user_id) as departs
+                      from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
+                                   case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
+                              from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+                              join leasehold.members m
+                                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e
+                    window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
+                           of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
       join leasehold.rooms r on r.room_id = n.room_id
+    window in_order as (partition by n.room_id order by n.step)
      order by n.room_id, n.step;
 
     delete from leasehold.members m
@@ -762,7 +842,7 @@ begin
      where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id;
 end
 $function$;
-comment on function leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone) is
+comment on function leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text, p_note text) is
     'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
 
 CREATE OR REPLACE FUNCTION leasehold.heartbeat_interval(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint)
@@ -910,48 +990,88 @@ RETURN (((char_length(p_id) >= 1) AND (char_length(p_id) <= 256)) AND (p_id !~ '
 comment on function leasehold.is_id(p_id text) is
     'Whether a text can be a room, user or device id: 1 to 256 characters, no control characters.';
 
-CREATE OR REPLACE FUNCTION leasehold.join_member(p_room_id text, p_user_id text, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT 15000, p_heartbeat_ms integer DEFAULT NULL::integer, p_metadata jsonb DEFAULT NULL::jsonb, p_cursor jsonb DEFAULT NULL::jsonb, p_if_present text DEFAULT 'replace'::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT epoch bigint, OUT generation bigint, OUT lease_expires_at timestamp with time zone, OUT as_of timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.is_note(p_note text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (((char_length(p_note) >= 1) AND (char_length(p_note) <= 500)) AND (p_note !~ '[\u0001-\u001f\u007f-\u009f]'::text));
+comment on function leasehold.is_note(p_note text) is
+    'Internal. Whether a text can say why somebody was removed: 1 to 500 characters, no control characters.';
+
+CREATE OR REPLACE FUNCTION leasehold.join_asked(p_room_id text, p_user_id text, p_device_id text, p_join_id text)
+ RETURNS TABLE(epoch bigint)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select e.epoch
+      from leasehold.membership_events e
+     where e.user_id = p_user_id and e.room_id = p_room_id
+       -- Few rows by the key, so that joins need no index more.
+       and e.epoch > (select max(l.epoch) from leasehold.membership_events l
+                       where l.user_id = p_user_id and l.room_id = p_room_id) - 32
+       and e.kind = 'joined' and e.join_id = p_join_id and e.device_id = p_device_id
+     order by e.epoch desc
+     limit 1
+$function$;
+comment on function leasehold.join_asked(p_room_id text, p_user_id text, p_device_id text, p_join_id text) is
+    'Internal. Which of the last 32 joins of a user in a room was called this on this device; no row where none was.';
+
+CREATE OR REPLACE FUNCTION leasehold.join_member(p_room_id text, p_user_id text, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT 15000, p_heartbeat_ms integer DEFAULT NULL::integer, p_metadata jsonb DEFAULT NULL::jsonb, p_cursor jsonb DEFAULT NULL::jsonb, p_if_present text DEFAULT 'replace'::text, p_info jsonb DEFAULT NULL::jsonb, p_join_id text DEFAULT NULL::text, p_capacity integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT epoch bigint, OUT generation bigint, OUT arrived_at timestamp with time zone, OUT lease_expires_at timestamp with time zone, OUT device_id text, OUT blocked_until timestamp with time zone, OUT as_of timestamp with time zone)
  RETURNS record
  LANGUAGE sql
 AS $function$
-    select j.outcomes[1], j.epochs[1], j.generations[1], j.lease_expires_at[1], j.as_of
+    select j.outcomes[1], j.epochs[1], j.generations[1], j.arrived_at[1], j.lease_expires_at[1], j.device_ids[1],
+           j.blocked_until[1], j.as_of
       from leasehold.join_members(
                array[p_room_id], array[p_user_id], array[p_device_id], array[p_lease_ms],
                array[p_heartbeat_ms], array[p_metadata], array[p_cursor], array[p_if_present],
+               array[p_info], array[p_join_id], array[p_capacity],
                p_now => p_now) j
 $function$;
-comment on function leasehold.join_member(p_room_id text, p_user_id text, p_device_id text, p_lease_ms integer, p_heartbeat_ms integer, p_metadata jsonb, p_cursor jsonb, p_if_present text, p_now timestamp with time zone, OUT outcome text, OUT epoch bigint, OUT generation bigint, OUT lease_expires_at timestamp with time zone, OUT as_of timestamp with time zone) is
+comment on function leasehold.join_member(p_room_id text, p_user_id text, p_device_id text, p_lease_ms integer, p_heartbeat_ms integer, p_metadata jsonb, p_cursor jsonb, p_if_present text, p_info jsonb, p_join_id text, p_capacity integer, p_now timestamp with time zone, OUT outcome text, OUT epoch bigint, OUT generation bigint, OUT arrived_at timestamp with time zone, OUT lease_expires_at timestamp with time zone, OUT device_id text, OUT blocked_until timestamp with time zone, OUT as_of timestamp with time zone) is
     'Joins one member, in the caller''s transaction. The same outcomes, locks and errors as join_members.';
 
-CREATE OR REPLACE FUNCTION leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[] DEFAULT '{}'::integer[], p_metadata jsonb[] DEFAULT '{}'::jsonb[], p_cursors jsonb[] DEFAULT '{}'::jsonb[], p_if_present text[] DEFAULT '{}'::text[], p_max_members integer DEFAULT NULL::integer, p_max_devices integer DEFAULT NULL::integer, p_max_rooms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[], OUT epochs bigint[], OUT generations bigint[], OUT lease_expires_at timestamp with time zone[], OUT as_of timestamp with time zone, OUT members_expired integer)
+CREATE OR REPLACE FUNCTION leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[] DEFAULT '{}'::integer[], p_metadata jsonb[] DEFAULT '{}'::jsonb[], p_cursors jsonb[] DEFAULT '{}'::jsonb[], p_if_present text[] DEFAULT '{}'::text[], p_info jsonb[] DEFAULT '{}'::jsonb[], p_join_ids text[] DEFAULT '{}'::text[], p_capacities integer[] DEFAULT '{}'::integer[], p_max_members integer DEFAULT NULL::integer, p_max_devices integer DEFAULT NULL::integer, p_max_rooms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcomes text[], OUT epochs bigint[], OUT generations bigint[], OUT arrived_at timestamp with time zone[], OUT lease_expires_at timestamp with time zone[], OUT device_ids text[], OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 declare
     v_requests integer := leasehold.check_requests(p_room_ids, p_user_ids, p_device_ids);
+    v_lease_now bigint;
     v_lease_from bigint;
     v_again record;
     v_starts integer[] := '{1}';
     v_full text[] := '{}';
+    v_lost leasehold.members[];
     v_round record;
     v_unopened text[];
 begin
     perform leasehold.check_lengths(v_requests, p_lease_ms, p_heartbeat_ms);
-    perform leasehold.check_options(v_requests, p_if_present, p_metadata, p_cursors);
-    select o.now, o.lease_from, o.members_expired
-      into as_of, v_lease_from, members_expired
+    perform leasehold.check_options(
+                v_requests, p_if_present, p_metadata, p_cursors, p_info, p_join_ids, p_capacities);
+    perform leasehold.share_users(p_user_ids);
+    select o.now, o.lease_now, o.lease_from, o.members_expired
+      into as_of, v_lease_now, v_lease_from, members_expired
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
     outcomes := '{}';
     epochs := '{}';
     generations := '{}';
+    arrived_at := '{}';
     lease_expires_at := '{}';
+    device_ids := '{}';
+    blocked_until := '{}';
 
+    -- A room whose capacity changes from one request to the next is judged anew as well.
     for v_again in
         select a.ord, a.previous
           from (select q.ord::integer as ord,
-                       lag(q.ord::integer) over (partition by q.room_id, q.user_id order by q.ord) as previous
-                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)) a
+                       greatest(lag(q.ord::integer) over (partition by q.room_id, q.user_id order by q.ord),
+                                case when lag(q.capacity) over in_room is distinct from q.capacity
+                                     then lag(q.ord::integer) over in_room end) as previous
+                  from unnest(p_room_ids, p_user_ids, p_capacities)
+                       with ordinality as q (room_id, user_id, capacity, ord)
+                window in_room as (partition by q.room_id order by q.ord)) a
          where a.previous is not null
          order by a.ord
     loop
@@ -964,89 +1084,162 @@ begin
         select coalesce(array_agg(n.room_id), '{}')
           into v_full
           from (select q.room_id, row_number() over (order by min(q.ord)) as rank
-                  from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
+                  from unnest(p_room_ids, p_user_ids, p_device_ids, p_join_ids)
+                       with ordinality as q (room_id, user_id, device_id, join_id, ord)
                   join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
-                 where not exists (select from leasehold.blocks b
-                                    where b.room_id = q.room_id and b.user_id = q.user_id
-                                      and b.blocked_until > as_of)
+                 where not exists (select from leasehold.blocks_of(q.room_id, q.user_id, as_of))
+                   and (q.join_id is null or not exists (
+                           select from leasehold.join_asked(q.room_id, q.user_id, q.device_id, q.join_id)))
                  group by q.room_id) n
          where n.rank > p_max_rooms - (select count(*) from leasehold.rooms where version > 0);
     end if;
 
     for v_n in 1 .. cardinality(v_starts) loop
-        with known as (
-            -- Every look-up is by key, so a batch costs what its requests cost.
-            select q.ord::integer as ord, q.room_id, q.user_id, q.device_id,
-                   r.version, r.member_count,
-                   case when r.version > 0 then r.generation
-                        else 1 + greatest(
-                            (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
-                            (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
-                            0)
-                   end as generation,
-                   1 + greatest(
-                       (select max(e.epoch) from leasehold.membership_events e
-                         where e.room_id = q.room_id and e.user_id = q.user_id),
-                       (select f.epoch from leasehold.epoch_floors f
-                         where f.room_id = q.room_id and f.user_id = q.user_id),
-                       0) as epoch,
-                   s.sessions, s.arrival, s.held_epoch, s.held_last_seen_at,
-                   case when exists (select from leasehold.blocks b
-                                      where b.room_id = q.room_id and b.user_id = q.user_id
-                                        and b.blocked_until > as_of) then 'blocked'
-                        when q.room_id = any (v_full) then 'too_many_rooms'
-                        when q.if_present = 'reject' and s.sessions > 0 then 'already_present'
-                        when s.held_epoch is null and s.sessions >= p_max_devices then 'too_many_devices'
-                   end as refusal
-              from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present)
-                   with ordinality as q (room_id, user_id, device_id, if_present, ord)
-              join leasehold.rooms r on r.room_id = q.room_id
-             cross join lateral (
-                   select count(*) as sessions,
-                          min(m.arrival) as arrival,
-                          min(m.epoch) filter (where m.device_id = q.device_id) as held_epoch,
-                          min(m.last_seen_at) filter (where m.device_id = q.device_id) as held_last_seen_at
-                     from leasehold.members m
-                    where m.room_id = q.room_id and m.user_id = q.user_id) s
-             where q.ord between v_starts[v_n] and coalesce(v_starts[v_n + 1] - 1, v_requests)
-        ), decided as (
-            -- New members take the free seats in the order in which they ask.
-            select k.*,
-                   coalesce(k.refusal,
-                            case when k.sessions = 0
-                                      and k.member_count
-                                          + count(*) filter (where k.sessions = 0 and k.refusal is null)
-                                                over (partition by k.room_id order by k.ord)
-                                          > p_max_members then 'room_full' end) as word
-              from known k
-        ), numbered as (
-            select d.*,
-                   d.version + count(*) filter (where d.word is null) over in_order
-                             + count(d.held_epoch) filter (where d.word is null) over in_order as joined_version
-              from decided d
-            window in_order as (partition by d.room_id order by d.ord)
-        )
-        select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
-                          coalesce(n.arrival, n.joined_version), n.version = 0, n.sessions = 0,
-                          n.held_epoch, n.held_last_seen_at)::leasehold.placement)
-                   filter (where n.word is null) as placed,
-               array_agg(coalesce(n.word, 'joined')) as outcomes,
-               array_agg(case when n.word is null then n.epoch end) as epochs,
-               array_agg(case when n.word is null then n.generation end) as generations,
-               array_agg(case when n.word is null
-                              then as_of + p_lease_ms[n.ord] * interval '1 millisecond' end) as lease_ends
-          into v_round
-          from (select * from numbered order by ord) n;
+        v_lost := null;
+        loop
+            with known as (
+                -- Every look-up is by key, so a batch costs what its requests cost.
+                select q.ord::integer as ord, q.room_id, q.user_id, q.device_id, q.capacity,
+                       r.version, r.member_count,
+                       case when r.version > 0 then r.generation
+                            else 1 + greatest(
+                                (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
+                                (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
+                                0)
+                       end as generation,
+                       1 + last.epoch as epoch,
+                       s.sessions, s.arrival, s.arrived_at,
+                       case when s.own_epoch is not null then q.device_id else way.device_id end as held_device_id,
+                       coalesce(s.own_epoch, way.epoch) as held_epoch,
+                       coalesce(s.own_last_seen_at, way.last_seen_at) as held_last_seen_at,
+                       s.own_epoch, s.own_lease_ms, s.other,
+                       b.blocked_until, asked.epoch as asked_epoch,
+                       case when b.blocked_until is not null then 'blocked'
+                            when asked.epoch = s.own_epoch then 'asked_again'
+                            when asked.epoch is not null
+                                 then leasehold.stale_reason(q.room_id, q.user_id, asked.epoch, q.device_id)
+                            when q.room_id = any (v_full) then 'too_many_rooms'
+                            when r.locked and s.sessions = 0 then 'room_locked'
+                            when q.if_present = 'reject' and s.other is not null then 'already_present'
+                            when s.own_epoch is null and way.epoch is null
+                                 and s.sessions >= p_max_devices then 'too_many_devices'
+                       end as refusal
+                  from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present, p_join_ids, p_capacities)
+                       with ordinality as q (room_id, user_id, device_id, if_present, join_id, capacity, ord)
+                  join leasehold.rooms r on r.room_id = q.room_id
+                 cross join lateral (
+                       select greatest(
+                           (select max(e.epoch) from leasehold.membership_events e
+                             where e.room_id = q.room_id and e.user_id = q.user_id),
+                           (select f.epoch from leasehold.epoch_floors f
+                             where f.room_id = q.room_id and f.user_id = q.user_id),
+                           0) as epoch) last
+                 cross join lateral (
+                       select count(*) as sessions,
+                              min(m.arrival) as arrival,
+                              min(m.arrived_at) as arrived_at,
+                              min(m.epoch) filter (where m.device_id = q.device_id) as own_epoch,
+                              min(m.last_seen_at) filter (where m.device_id = q.device_id) as own_last_seen_at,
+                              min(m.lease_ms) filter (where m.device_id = q.device_id) as own_lease_ms,
+                              max(m.epoch) filter (where m.device_id <> q.device_id) as other
+                         from leasehold.members m
+                        where m.room_id = q.room_id and m.user_id = q.user_id) s
+                  left join lateral (
+                       select max(b.blocked_until) as blocked_until
+                         from leasehold.blocks_of(q.room_id, q.user_id, as_of) b
+                        where b.user_id <> '' or s.sessions = 0) b on true
+                  left join lateral leasehold.join_asked(q.room_id, q.user_id, q.device_id, q.join_id) asked
+                    on q.join_id is not null
+                  left join unnest(v_lost) way
+                    on way.room_id = q.room_id and way.user_id = q.user_id
+                   and s.own_epoch is null and s.sessions >= p_max_devices
+                 where q.ord between v_starts[v_n] and coalesce(v_starts[v_n + 1] - 1, v_requests)
+            ), decided as (
+                -- New members take the free seats in the order in which they ask.
+                select k.*,
+                       coalesce(k.refusal,
+                                case when k.sessions = 0
+                                          and k.member_count
+                                              + count(*) filter (where k.sessions = 0 and k.refusal is null)
+                                                    over (partition by k.room_id order by k.ord)
+                                              > least(p_max_members, k.capacity) then 'room_full' end) as word
+                  from known k
+            ), numbered as (
+                select d.*,
+                       d.member_count + count(*) filter (where d.word is null and d.sessions = 0) over in_order as member_count_after,
+                       d.version + count(*) filter (where d.word is null) over in_order
+                                 + count(d.held_epoch) filter (where d.word is null) over in_order as joined_version
+                  from decided d
+                window in_order as (partition by d.room_id order by d.ord)
+            )
+            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
+                              coalesce(n.arrival, n.joined_version), coalesce(n.arrived_at, as_of),
+                              n.member_count_after, n.version = 0, n.sessions = 0,
+                              n.held_device_id, n.held_epoch, n.held_last_seen_at)::leasehold.placement)
+                       filter (where n.word is null) as placed,
+                   array_agg(n.ord) filter (where n.word = 'asked_again') as asked_again,
+                   array_agg(coalesce(nullif(n.word, 'asked_again'), 'joined')) as outcomes,
+                   array_agg(case when n.word is null then n.epoch
+                                  when n.word = 'asked_again' then n.own_epoch
+                                  when n.word = 'already_present' then n.other end) as epochs,
+                   array_agg(case when n.word is null or n.word in ('asked_again', 'already_present')
+                                  then n.generation end) as generations,
+                   array_agg(case when n.word is null or n.word in ('asked_again', 'already_present')
+                                  then coalesce(n.arrived_at, as_of) end) as arrived_at,
+                   array_agg(case when n.word is null then as_of + p_lease_ms[n.ord] * interval '1 millisecond'
+                                  when n.word = 'asked_again' then as_of + n.own_lease_ms * interval '1 millisecond'
+                                  when n.word = 'already_present' then (
+                                       select as_of + (m.lease_end - v_lease_now) * interval '1 microsecond'
+                                         from leasehold.members m
+                                        where m.room_id = n.room_id and m.user_id = n.user_id and m.epoch = n.other) end) as lease_ends,
+                   array_agg(case when n.word is null or n.word = 'asked_again' then n.device_id
+                                  when n.word = 'already_present' then (
+                                       select m.device_id from leasehold.members m
+                                        where m.room_id = n.room_id and m.user_id = n.user_id and m.epoch = n.other) end) as device_ids,
+                   array_agg(case when n.word = 'blocked' then n.blocked_until end) as blocked_until
+              into v_round
+              from (select * from numbered order by ord) n;
+            exit when v_lost is not null or 'too_many_devices' <> all (v_round.outcomes);
+
+            -- Of a member with all devices taken the one gives way that was lost first. One that
+            -- is held is being renewed at this moment, so it is not lost.
+            select coalesce(array_agg(l.m), '{}')
+              into v_lost
+              from (select distinct on (c.room_id, c.user_id) c.m
+                      from (select m, m.room_id, m.user_id, m.epoch,
+                                   least(m.disconnected_at, m.last_seen_at + m.heartbeat_ms * interval '1.5 milliseconds') as lost_at
+                              from leasehold.members m
+                             where (m.room_id, m.user_id) in (
+                                       select q.room_id, q.user_id
+                                         from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
+                                        where v_round.outcomes[q.ord::integer - v_starts[v_n] + 1] = 'too_many_devices')
+                               and leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, as_of) = 'reconnecting'
+                               for update skip locked) c
+                     order by c.room_id, c.user_id, c.lost_at, c.epoch) l;
+            exit when v_lost = '{}';
+        end loop;
 
         if v_round.placed is not null then
             perform leasehold.write_placements(
-                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, as_of, v_lease_from);
+                        v_round.placed, p_lease_ms, p_heartbeat_ms, p_metadata, p_cursors, p_info, p_join_ids,
+                        as_of, v_lease_from);
+        end if;
+        if v_round.asked_again is not null then
+            update leasehold.members m
+               set last_seen_at = as_of,
+                   lease_end = greatest(m.lease_end, v_lease_from + m.lease_ms * 1000::bigint),
+                   disconnected_at = null
+              from unnest(v_round.asked_again) as ord
+             where m.room_id = p_room_ids[ord] and m.user_id = p_user_ids[ord] and m.device_id = p_device_ids[ord];
         end if;
         -- A round is a part of the arrays, so the answers follow each other as the requests do.
         outcomes := outcomes || v_round.outcomes;
         epochs := epochs || v_round.epochs;
         generations := generations || v_round.generations;
+        arrived_at := arrived_at || v_round.arrived_at;
         lease_expires_at := lease_expires_at || v_round.lease_ends;
+        device_ids := device_ids || v_round.device_ids;
+        blocked_until := blocked_until || v_round.blocked_until;
     end loop;
 
     if 'joined' <> any (outcomes) then
@@ -1059,8 +1252,8 @@ begin
     end if;
 end
 $function$;
-comment on function leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_max_members integer, p_max_devices integer, p_max_rooms integer, p_now timestamp with time zone, OUT outcomes text[], OUT epochs bigint[], OUT generations bigint[], OUT lease_expires_at timestamp with time zone[], OUT as_of timestamp with time zone, OUT members_expired integer) is
-    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. Answers one row of arrays in the same order. Outcomes: joined, already_present, blocked, room_full, too_many_devices, too_many_rooms; only joined has an epoch. Locks the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
+comment on function leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_info jsonb[], p_join_ids text[], p_capacities integer[], p_max_members integer, p_max_devices integer, p_max_rooms integer, p_now timestamp with time zone, OUT outcomes text[], OUT epochs bigint[], OUT generations bigint[], OUT arrived_at timestamp with time zone[], OUT lease_expires_at timestamp with time zone[], OUT device_ids text[], OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone, OUT members_expired integer) is
+    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. A join id of one of the person''s last 32 joins in the room on that device renews what it joined and answers the same. Answers one row of arrays in the same order. Outcomes: joined; already_present, with the session of another device that is there; blocked, with its end; room_full, room_locked, too_many_devices, too_many_rooms; and for a join id whose session is over the same as stale_reason. Locks the users against remove_user, the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.lease_clock(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS bigint
@@ -1159,11 +1352,11 @@ comment on function leasehold.leave_members(p_room_ids text[], p_user_ids text[]
     'Ends sessions whose epoch is current, one request per position of the arrays. Outcomes: left, or the same as stale_reason. Locks the rooms in order of id, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 22023, 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.list_rooms(p_prefix text DEFAULT ''::text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(room_id text, generation bigint, version bigint, opened_at timestamp with time zone, member_count integer, as_of timestamp with time zone)
+ RETURNS TABLE(room_id text, generation bigint, version bigint, opened_at timestamp with time zone, locked boolean, member_count integer, as_of timestamp with time zone)
  LANGUAGE sql
  STABLE
 AS $function$
-    select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
+    select r.room_id, r.generation, r.version + live.expired, r.opened_at, r.locked, live.members, clock.now
       from leasehold.rooms r
      cross join leasehold.clocks(p_now) clock
      cross join lateral (
@@ -1186,6 +1379,23 @@ AS $function$
 $function$;
 comment on function leasehold.list_rooms(p_prefix text, p_after text, p_limit integer, p_now timestamp with time zone) is
     'The rooms with a live member whose id starts with p_prefix, in order of id, those after p_after. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.lock_door(p_room_id text, p_locked boolean DEFAULT true, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT members_expired integer)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_rooms text[] := leasehold.lock_rooms(array[p_room_id]);
+begin
+    select coalesce(leasehold.prune_due(v_rooms, c.now, c.lease_now), 0)
+      into members_expired
+      from leasehold.clocks(p_now) c;
+    update leasehold.rooms r set locked = p_locked where r.room_id = any (v_rooms);
+    outcome := case when not found then 'absent' when p_locked then 'locked' else 'unlocked' end;
+end
+$function$;
+comment on function leasehold.lock_door(p_room_id text, p_locked boolean, p_now timestamp with time zone, OUT outcome text, OUT members_expired integer) is
+    'Lets nobody into a room who is not in it, or everybody again. Those inside stay, and may join again while they are; the next lifetime of the room begins unlocked. Outcomes: locked, unlocked, or absent where there is no such room. Locks the room; waits for whoever holds it. Run it at read committed. Errors: 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.lock_free_rooms(p_room_ids text[])
  RETURNS text[]
@@ -1286,6 +1496,17 @@ end
 $function$;
 comment on function leasehold.lock_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_now bigint) is
     'Internal. Locks these sessions, and with p_lease_now the expired ones of their rooms, in order of room, user and device. Waits for whoever holds one. Who means to change membership holds the rooms already. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.lock_user(p_user_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform pg_advisory_xact_lock(l.class, l.object) from leasehold.user_locks(array[p_user_id]) l;
+end
+$function$;
+comment on function leasehold.lock_user(p_user_id text) is
+    'Internal. Returns when no join of this user is in flight, and lets none begin to the end of the transaction. Errors: 55P03, 40P01.';
 
 CREATE OR REPLACE FUNCTION leasehold.micros(p_at timestamp with time zone)
  RETURNS bigint
@@ -1582,7 +1803,24 @@ $function$;
 comment on function leasehold.purge(p_older_than interval, p_max_events integer, p_now timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean) is
     'One batch of forgetting: removes lifetimes that closed longer ago than p_older_than, with their events, whole ones and so many that about p_max_events go; and blocks that have ended. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
 
-CREATE OR REPLACE FUNCTION leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint DEFAULT NULL::bigint, p_block_ms bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
+CREATE OR REPLACE FUNCTION leasehold.readers_blocked_until(p_room_ids text[], p_user_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select array(
+               select (select max(b.blocked_until)
+                         from leasehold.blocks_of(q.room_id, q.user_id, clock.now) b
+                        where b.user_id <> '')
+                 from unnest(p_room_ids, p_user_ids) with ordinality as q (room_id, user_id, ord)
+                order by q.ord),
+           clock.now
+      from leasehold.clocks(p_now) clock
+$function$;
+comment on function leasehold.readers_blocked_until(p_room_ids text[], p_user_ids text[], p_now timestamp with time zone, OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone) is
+    'Internal. Until when each of these users may not even read the room; null where they may. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint DEFAULT NULL::bigint, p_block_ms bigint DEFAULT NULL::bigint, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
@@ -1614,34 +1852,59 @@ begin
                     v_devices);
         perform leasehold.end_sessions(
                     array_fill(p_room_id, array[sessions_ended]), array_fill(p_user_id, array[sessions_ended]),
-                    v_devices, 'removed', v_now);
+                    v_devices, 'removed', v_now, p_by, p_note);
     end if;
 
     if p_epoch is not null and sessions_ended = 0 then
-        -- An epoch has one device; which one does not matter to who removes.
-        outcome := leasehold.stale_reason(
-                       p_room_id, p_user_id, p_epoch,
-                       coalesce((select e.device_id
-                                   from leasehold.membership_events e
-                                  where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
-                                  limit 1), ''));
+        outcome := leasehold.stale_reason(p_room_id, p_user_id, p_epoch);
     else
         outcome := case when sessions_ended > 0 then 'removed' else 'absent' end;
-        if p_block_ms > 0 then
-            insert into leasehold.blocks as b (room_id, user_id, blocked_until)
-            values (p_room_id, p_user_id, v_now + p_block_ms * interval '1 millisecond')
-                on conflict (room_id, user_id) do update set blocked_until = excluded.blocked_until;
-        elsif p_block_ms = 0 then
-            delete from leasehold.blocks b where b.room_id = p_room_id and b.user_id = p_user_id;
-        end if;
+        perform leasehold.set_block(p_room_id, p_user_id, p_block_ms, p_by, p_note, v_now);
     end if;
 
     -- The room may be empty now, or may never have been opened.
     perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
 end
 $function$;
-comment on function leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint, p_block_ms bigint, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
-    'Ends a member''s sessions in a room, or only the one with p_epoch. With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, the same as stale_reason. Locks the room, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id that cannot be, 40001, 40P01, 55P03.';
+comment on function leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint, p_block_ms bigint, p_by text, p_note text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
+    'Ends a member''s sessions in a room, or only the one with p_epoch; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, the same as stale_reason. Locks the room, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
+
+CREATE OR REPLACE FUNCTION leasehold.remove_user(p_user_id text, p_block_ms bigint DEFAULT NULL::bigint, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT room_ids text[], OUT sessions_ended integer, OUT members_expired integer)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+    v_now timestamptz;
+    v_lease_now bigint;
+    v_rooms text[];
+    v_users text[];
+    v_devices text[];
+begin
+    -- From here on the user is in the rooms that a statement sees, and in no other.
+    perform leasehold.lock_user(p_user_id);
+    v_rooms := leasehold.lock_rooms(array(
+                   select distinct m.room_id from leasehold.members m where m.user_id = p_user_id));
+    select c.now, c.lease_now into v_now, v_lease_now from leasehold.clocks(p_now) c;
+    perform leasehold.lock_sessions(
+                array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id), v_lease_now)
+       from leasehold.members m
+      where m.user_id = p_user_id;
+    members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
+    select coalesce(array_agg(m.room_id), '{}'), array_agg(m.user_id), array_agg(m.device_id)
+      into room_ids, v_users, v_devices
+      from leasehold.members m
+     where m.user_id = p_user_id;
+    sessions_ended := cardinality(room_ids);
+    if sessions_ended > 0 then
+        perform leasehold.end_sessions(room_ids, v_users, v_devices, 'removed', v_now, p_by, p_note);
+        perform leasehold.prune_locked(room_ids, v_now, v_lease_now);
+    end if;
+    perform leasehold.set_block('', p_user_id, p_block_ms, p_by, p_note, v_now);
+end
+$function$;
+comment on function leasehold.remove_user(p_user_id text, p_block_ms bigint, p_by text, p_note text, p_now timestamp with time zone, OUT room_ids text[], OUT sessions_ended integer, OUT members_expired integer) is
+    'Ends a user''s sessions in all rooms; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins of any room are refused for so long; 0 lifts an earlier block of all rooms, null leaves it. Answers the room of each session. Waits for joins of the user in flight and lets none begin, then locks the rooms in order of id, then the sessions. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.renumber_changes()
  RETURNS bigint
@@ -1702,6 +1965,21 @@ $function$;
 comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_now timestamp with time zone) is
     'Renews leases and gives them another length from now on; the heartbeat interval is a third of it where it is left out. The same outcomes as heartbeat_members; busy also where another transaction holds the room. Locks the rooms, then the sessions; waits for nobody. Errors: 22023.';
 
+CREATE OR REPLACE FUNCTION leasehold.room_blocks(p_room_id text, p_after text DEFAULT NULL::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS SETOF leasehold.blocks
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select *
+      from leasehold.blocks b
+     where b.room_id = p_room_id and (b.user_id > p_after) is not false
+       and b.blocked_until > coalesce(p_now, clock_timestamp())
+     order by b.user_id
+     limit p_limit
+$function$;
+comment on function leasehold.room_blocks(p_room_id text, p_after text, p_limit integer, p_now timestamp with time zone) is
+    'The blocks of a room that hold, in order of user, those after p_after; the one of the room itself has an empty user and comes first. Blocks of all rooms are not among them. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.room_counts(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, member_count integer)
  LANGUAGE sql
@@ -1730,17 +2008,17 @@ comment on function leasehold.room_counts(p_room_ids text[], p_now timestamp wit
     'How many persons are in these rooms: one row each, of a room without one with a null generation and version. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, opened_at timestamp with time zone, user_id text, device_id text, epoch bigint, arrival bigint, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb)
+ RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, opened_at timestamp with time zone, locked boolean, user_id text, device_id text, epoch bigint, arrival bigint, arrived_at timestamp with time zone, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb, info jsonb)
  LANGUAGE sql
  STABLE
 AS $function$
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
            case when due.live = 0 then null else r.generation end,
-           r.version + coalesce(due.expired, 0), r.opened_at,
-           m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at, m.heartbeat_ms,
+           r.version + coalesce(due.expired, 0), r.opened_at, r.locked,
+           m.user_id, m.device_id, m.epoch, m.arrival, m.arrived_at, m.joined_at, m.last_seen_at, m.heartbeat_ms,
            clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond',
            leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now),
-           m.cursor, m.metadata
+           m.cursor, m.metadata, m.info
       from (select distinct unnest(p_room_ids) as room_id) q
      cross join leasehold.clocks(p_now) clock
       left join leasehold.rooms r on r.room_id = q.room_id
@@ -1765,6 +2043,25 @@ RETURN CASE WHEN ((p_disconnected_at IS NOT NULL) OR (p_at > (p_last_seen_at + (
 comment on function leasehold.session_status(p_last_seen_at timestamp with time zone, p_heartbeat_ms integer, p_disconnected_at timestamp with time zone, p_at timestamp with time zone) is
     'Internal. What a live session''s heartbeats say of its connection: connected, or reconnecting where it was not heard of for more than one and a half of its intervals, or its transport was reported lost.';
 
+CREATE OR REPLACE FUNCTION leasehold.set_block(p_room_id text, p_user_id text, p_block_ms bigint, p_by text, p_note text, p_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if p_block_ms > 0 then
+        insert into leasehold.blocks as b (room_id, user_id, blocked_until, blocked_at, blocked_by, note)
+        values (p_room_id, p_user_id, p_at + p_block_ms * interval '1 millisecond', p_at, p_by, p_note)
+            on conflict (room_id, user_id) do update
+               set blocked_until = excluded.blocked_until, blocked_at = excluded.blocked_at,
+                   blocked_by = excluded.blocked_by, note = excluded.note;
+    elsif p_block_ms = 0 then
+        delete from leasehold.blocks b where b.room_id = p_room_id and b.user_id = p_user_id;
+    end if;
+end
+$function$;
+comment on function leasehold.set_block(p_room_id text, p_user_id text, p_block_ms bigint, p_by text, p_note text, p_at timestamp with time zone) is
+    'Internal. Blocks for so long; 0 lifts an earlier block, null leaves it. The caller holds the lock under which joins read it. Errors: 23514 for an id or a note that cannot be.';
+
 CREATE OR REPLACE FUNCTION leasehold.set_cursor(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -1778,6 +2075,33 @@ end
 $function$;
 comment on function leasehold.set_cursor(p_room_id text, p_user_id text, p_epoch bigint, p_cursor jsonb, p_device_id text, p_now timestamp with time zone) is
     'Sets one session''s cursor, which counts as a heartbeat. The same outcomes, locks and errors as heartbeat_member.';
+
+CREATE OR REPLACE FUNCTION leasehold.set_metadata(p_room_id text, p_user_id text, p_metadata jsonb, p_epoch bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_lease_now bigint;
+begin
+    perform leasehold.lock_sessions(array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id))
+       from leasehold.members m
+      where m.room_id = p_room_id and m.user_id = p_user_id;
+    select c.lease_now into v_lease_now from leasehold.clocks(p_now) c;
+    update leasehold.members m
+       set metadata = p_metadata
+     where m.room_id = p_room_id and m.user_id = p_user_id
+       and not leasehold.lease_expired(m.lease_end, v_lease_now)
+       and m.epoch = coalesce(p_epoch, (
+               select max(n.epoch) from leasehold.members n
+                where n.room_id = p_room_id and n.user_id = p_user_id
+                  and not leasehold.lease_expired(n.lease_end, v_lease_now)));
+    outcome := case when found then 'changed'
+                    when p_epoch is null then 'absent'
+                    else leasehold.stale_reason(p_room_id, p_user_id, p_epoch) end;
+end
+$function$;
+comment on function leasehold.set_metadata(p_room_id text, p_user_id text, p_metadata jsonb, p_epoch bigint, p_now timestamp with time zone, OUT outcome text) is
+    'Replaces the metadata of a member''s newest session, or of the one with p_epoch, and renews nothing. Outcomes: changed; absent; or for an epoch that is not current the same as stale_reason. Locks the member''s sessions; waits for whoever holds one. Errors: 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.settled_xact_id()
  RETURNS xid8
@@ -1799,7 +2123,18 @@ $function$;
 comment on function leasehold.settled_xact_id() is
     'Internal. Every transaction of this database below it has ended, and this snapshot sees it: the oldest that still runs here, or the next to begin.';
 
-CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text)
+CREATE OR REPLACE FUNCTION leasehold.share_users(p_user_ids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform pg_advisory_xact_lock_shared(l.class, l.object) from leasehold.user_locks(p_user_ids) l;
+end
+$function$;
+comment on function leasehold.share_users(p_user_ids text[]) is
+    'Internal. From here to the end of the transaction lock_user waits for these users; waits for it. Errors: 55P03, 40P01.';
+
+CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT NULL::text)
  RETURNS text
  LANGUAGE sql
  STABLE
@@ -1816,7 +2151,7 @@ AS $function$
          limit 1), 'unknown_session')
 $function$;
 comment on function leasehold.stale_reason(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text) is
-    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session. Locks nothing.';
+    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session. Without p_device_id on whichever device. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.sweep(p_max_members integer DEFAULT 1000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean)
  RETURNS record
@@ -1886,6 +2221,20 @@ $function$;
 comment on function leasehold.sweep_works() is
     'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
 
+CREATE OR REPLACE FUNCTION leasehold.user_locks(p_user_ids text[])
+ RETURNS TABLE(class integer, object integer)
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    -- 64 locks for all users: a join of thousands must not fill the lock table. The first number is
+    -- this project's alone.
+    select distinct hashtext('leasehold users'), hashtext(id) & 63
+      from unnest(p_user_ids) as id
+     order by 2
+$function$;
+comment on function leasehold.user_locks(p_user_ids text[]) is
+    'Internal. The advisory locks that stand for these users, in order; several users share one.';
+
 CREATE OR REPLACE FUNCTION leasehold.user_rooms(p_user_id text, p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone, as_of timestamp with time zone)
  LANGUAGE sql
@@ -1932,7 +2281,7 @@ AS $function$
     select 1, m.room_id, m.user_id, format('the devices of one person have %s places in the list', count(distinct m.arrival))
       from leasehold.members m
      group by m.room_id, m.user_id
-    having count(distinct m.arrival) > 1
+    having count(distinct (m.arrival, m.arrived_at)) > 1
 
     -- 2. Epochs strictly increase in the order of the room's life, and stay above what was purged.
     union all
@@ -2034,6 +2383,24 @@ AS $function$
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
 
+    union all
+    select 7, e.room_id, e.user_id,
+           format('version %s of generation %s says that %s members are left, but it is %s',
+                  e.version, e.generation, e.member_count, e.counted)
+      from (select p.*, sum(p.change) over (partition by p.room_id, p.generation order by p.version) as counted
+              from (select s.*,
+                           -- Who is replaced goes only as far as the join that follows.
+                           case when s.kind = 'joined' and s.sessions = 1 and not s.replaces then 1
+                                when s.kind = 'ended' and s.sessions = 0 and s.reason <> 'superseded' then -1
+                                else 0 end as change
+                      from (select h.*,
+                                   sum(case h.kind when 'joined' then 1 else -1 end) over in_order as sessions,
+                                   coalesce(lag(h.reason) over in_order = 'superseded'
+                                            and lag(h.version) over in_order = h.version - 1, false) as replaces
+                              from leasehold.membership_events h
+                            window in_order as (partition by h.room_id, h.generation, h.user_id order by h.version)) s) p) e
+     where e.member_count <> e.counted
+
     -- 4. The lease clock is behind by what the outages say, and never went back.
     union all
     select 4, null, null, format('outage %s began %s behind, but the one before it ended %s behind', o.outage_id, o.paused_before, o.before)
@@ -2073,7 +2440,7 @@ $function$;
 comment on function leasehold.verify() is
     'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history; locks nothing.';
 
-CREATE OR REPLACE FUNCTION leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_from bigint)
+CREATE OR REPLACE FUNCTION leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_info jsonb[], p_join_ids text[], p_now timestamp with time zone, p_lease_from bigint)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
@@ -2081,16 +2448,23 @@ begin
     -- The end of the replaced session comes right before the join that replaces it.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
-            kind, reason, occurred_at, recorded_at, last_seen_at)
-    select p.room_id, p.generation, p.version - 1, p.user_id, p.device_id, p.replaced_epoch,
-           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at
+            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, join_id)
+    select p.room_id, p.generation, p.version - 1, p.user_id, p.replaced_device_id, p.replaced_epoch,
+           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null
       from unnest(p_placed) p
      where p.replaced_epoch is not null
     union all
     select p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
-           'joined', null, p_now, p_now, null
+           'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord]
       from unnest(p_placed) p
      order by 1, 3;
+
+    if exists (select from unnest(p_placed) p where p.replaced_device_id <> p.device_id) then
+        delete from leasehold.members m
+         using unnest(p_placed) p
+         where m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.replaced_device_id
+           and p.replaced_device_id <> p.device_id;
+    end if;
 
     update leasehold.members m
        set epoch = p.epoch,
@@ -2101,20 +2475,21 @@ begin
            lease_ms = p_lease_ms[p.ord],
            heartbeat_ms = coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
            cursor = p_cursors[p.ord],
-           metadata = p_metadata[p.ord]
+           metadata = p_metadata[p.ord],
+           info = p_info[p.ord]
       from unnest(p_placed) p
-     where p.replaced_epoch is not null
+     where p.replaced_device_id = p.device_id
        and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id;
 
     insert into leasehold.members
-           (room_id, user_id, device_id, epoch, arrival, joined_at, last_seen_at,
-            lease_end, lease_ms, heartbeat_ms, cursor, metadata)
-    select p.room_id, p.user_id, p.device_id, p.epoch, p.arrival, p_now, p_now,
+           (room_id, user_id, device_id, epoch, arrival, arrived_at, joined_at, last_seen_at,
+            lease_end, lease_ms, heartbeat_ms, cursor, metadata, info)
+    select p.room_id, p.user_id, p.device_id, p.epoch, p.arrival, p.arrived_at, p_now, p_now,
            p_lease_from + p_lease_ms[p.ord] * 1000::bigint, p_lease_ms[p.ord],
            coalesce(p_heartbeat_ms[p.ord], greatest(p_lease_ms[p.ord] / 3, 1)),
-           p_cursors[p.ord], p_metadata[p.ord]
+           p_cursors[p.ord], p_metadata[p.ord], p_info[p.ord]
       from unnest(p_placed) p
-     where p.replaced_epoch is null;
+     where p.replaced_device_id is distinct from p.device_id;
 
     update leasehold.rooms r
        set generation = c.generation,
@@ -2136,5 +2511,5 @@ begin
      where p.opens;
 end
 $function$;
-comment on function leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_now timestamp with time zone, p_lease_from bigint) is
+comment on function leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_info jsonb[], p_join_ids text[], p_now timestamp with time zone, p_lease_from bigint) is
     'Internal. Writes the joins of one round. The caller holds the locks of their rooms and of the sessions that they replace.';

@@ -29,6 +29,14 @@ create function leasehold.is_id(p_id text) returns boolean
 comment on function leasehold.is_id(text) is
     'Whether a text can be a room, user or device id: 1 to 256 characters, no control characters.';
 
+create function leasehold.is_note(p_note text) returns boolean
+    language sql immutable parallel safe
+    return char_length(p_note) between 1 and 500
+        and p_note !~ '[\u0001-\u001f\u007f-\u009f]';
+
+comment on function leasehold.is_note(text) is
+    'Internal. Whether a text can say why somebody was removed: 1 to 500 characters, no control characters.';
+
 create table leasehold.rooms (
     room_id        text collate "C" not null,
     generation     bigint           not null,
@@ -37,6 +45,7 @@ create table leasehold.rooms (
     next_end       bigint           not null,
     member_count   integer          not null,
     peak_members   integer          not null,
+    locked         boolean          not null default false,
 
     constraint rooms_pkey primary key (room_id),
     constraint rooms_generation_positive check (generation >= 1),
@@ -54,6 +63,8 @@ comment on column leasehold.rooms.next_end is
     'A lower bound on the lease clock: no lease of the room ends before it. Lets a join skip looking for expired sessions.';
 comment on column leasehold.rooms.member_count is
     'Members with a session in the table, whether or not its lease has ended since.';
+comment on column leasehold.rooms.locked is
+    'Whether only those may join who are there already; see leasehold.lock_door.';
 
 create table leasehold.members (
     room_id          text collate "C" not null,
@@ -61,6 +72,7 @@ create table leasehold.members (
     device_id        text collate "C" not null,
     epoch            bigint           not null,
     arrival          bigint           not null,
+    arrived_at       timestamptz      not null,
     joined_at        timestamptz      not null,
     last_seen_at     timestamptz      not null,
     lease_end        bigint           not null,
@@ -69,6 +81,7 @@ create table leasehold.members (
     heartbeat_ms     integer          not null,
     cursor           jsonb,
     metadata         jsonb,
+    info             jsonb,
 
     constraint members_pkey primary key (room_id, user_id, device_id),
     constraint members_room_fkey foreign key (room_id) references leasehold.rooms (room_id),
@@ -89,6 +102,10 @@ comment on column leasehold.members.arrival is
     'The room''s version at which this member arrived, kept over reconnects and devices: the order of the list.';
 comment on column leasehold.members.lease_end is
     'The last moment at which the session lives, in microseconds of the lease clock; see leasehold.lease_expired. Not to be compared with now().';
+comment on column leasehold.members.arrived_at is
+    'When this member arrived, kept over reconnects and devices.';
+comment on column leasehold.members.info is
+    'What the caller vouches for, beside the metadata that members write themselves.';
 comment on column leasehold.members.disconnected_at is
     'When the transport was reported lost; a heartbeat clears it.';
 comment on column leasehold.members.lease_ms is
@@ -100,16 +117,28 @@ create table leasehold.blocks (
     room_id       text collate "C" not null,
     user_id       text collate "C" not null,
     blocked_until timestamptz      not null,
+    blocked_at    timestamptz      not null,
+    blocked_by    text,
+    note          text,
 
     constraint blocks_pkey primary key (room_id, user_id),
-    constraint blocks_room_id_form check (leasehold.is_id(room_id)),
-    constraint blocks_user_id_form check (leasehold.is_id(user_id))
+    constraint blocks_room_id_form check (room_id = '' or leasehold.is_id(room_id)),
+    constraint blocks_user_id_form check (user_id = '' or leasehold.is_id(user_id)),
+    constraint blocks_of_somebody check (room_id <> '' or user_id <> ''),
+    constraint blocks_by_form check (leasehold.is_id(blocked_by)),
+    constraint blocks_note_form check (leasehold.is_note(note))
 );
 
 create index blocks_by_end on leasehold.blocks (blocked_until);
 
 comment on table leasehold.blocks is
-    'Who may not join a room, and until when: a removal that holds for a time.';
+    'Who may not join which room, and until when: a removal or a closing that holds for a time.';
+comment on column leasehold.blocks.room_id is
+    'Empty for all rooms.';
+comment on column leasehold.blocks.user_id is
+    'Empty for everybody who is not in the room.';
+comment on column leasehold.blocks.note is
+    'Why, in the words of whoever decided it.';
 
 create table leasehold.room_generations (
     room_id        text collate "C" not null,
@@ -157,17 +186,24 @@ create table leasehold.membership_events (
     occurred_at  timestamptz      not null,
     recorded_at  timestamptz      not null,
     last_seen_at timestamptz,
+    member_count integer          not null,
+    join_id      text collate "C",
+    ended_by     text,
+    note         text,
 
     constraint membership_events_pkey primary key (room_id, generation, version),
     constraint membership_events_once unique (user_id, room_id, epoch, kind),
     constraint membership_events_ids_well_formed check (
         kind <> 'joined'
         or (leasehold.is_id(room_id) and leasehold.is_id(user_id)
-            and (device_id = '' or leasehold.is_id(device_id)))),
+            and (device_id = '' or leasehold.is_id(device_id)) and leasehold.is_id(join_id) is not false)),
     constraint membership_events_epoch_positive check (epoch >= 1),
     constraint membership_events_kind_known check (
-        (kind = 'joined' and reason is null and last_seen_at is null)
-        or (kind = 'ended' and reason is not null and last_seen_at is not null)),
+        (kind = 'joined' and num_nonnulls(reason, last_seen_at, ended_by, note) = 0)
+        or (kind = 'ended' and num_nulls(reason, last_seen_at) = 0 and join_id is null)),
+    constraint membership_events_member_count_not_negative check (member_count >= 0),
+    constraint membership_events_ended_by_form check (leasehold.is_id(ended_by)),
+    constraint membership_events_note_form check (leasehold.is_note(note)),
     constraint membership_events_reason_known check (
         reason in ('left', 'expired', 'superseded', 'removed', 'room_closed'))
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);
@@ -185,6 +221,14 @@ comment on column leasehold.membership_events.recorded_at is
     'When it was written.';
 comment on column leasehold.membership_events.last_seen_at is
     'On an end: the session''s last heartbeat.';
+comment on column leasehold.membership_events.member_count is
+    'How many members the room has after it.';
+comment on column leasehold.membership_events.join_id is
+    'On a join: what its caller called it, so that asking again does not join again.';
+comment on column leasehold.membership_events.ended_by is
+    'On a removal or a closing: who decided it, if that was said.';
+comment on column leasehold.membership_events.note is
+    'On a removal or a closing: why, in the words of whoever decided it.';
 
 create table leasehold.epoch_floors (
     room_id text collate "C" not null,

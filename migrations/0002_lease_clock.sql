@@ -18,6 +18,7 @@
 create table leasehold.pulse (
     only_row     boolean not null default true,
     last_at      timestamptz,
+    last_by      bigint,
     paused       bigint  not null default 0,
     floor        bigint  not null default 0,
     spread_until bigint  not null default 0,
@@ -35,6 +36,8 @@ comment on table leasehold.pulse is
     'One row: when an instance last served, and for how long the lease clock has stood still. All lengths in microseconds.';
 comment on column leasehold.pulse.last_at is
     'The last beat; null where no instance has served yet: then the lease clock is the database''s.';
+comment on column leasehold.pulse.last_by is
+    'Whose it was, if it said so.';
 comment on column leasehold.pulse.paused is
     'By how much the lease clock is behind the database''s.';
 comment on column leasehold.pulse.floor is
@@ -164,6 +167,7 @@ create function leasehold.beat(
     p_heartbeat_ms integer default 5000,
     p_longest_lease_ms integer default 300000,
     p_max_pause_ms bigint default 600000,
+    p_instance bigint default null,
     p_since_ms bigint default null,
     p_now timestamptz default null,
     out paused_ms bigint,
@@ -194,9 +198,11 @@ begin
         v_stood := greatest(v_pulse.floor,
                             leasehold.micros(v_pulse.last_at) - v_pulse.paused
                             + case when v_age > 0 then v_pulse.reach else 0 end);
-        -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped.
+        -- Whoever beat a moment ago knows that the rest is the database's clock, which jumped. How
+        -- long the last beat is ago knows only whose it was: of another it may be no time at all.
         if v_age < 0 or p_since_ms * 1000 < v_age then
-            v_jump := v_age - greatest(coalesce(p_since_ms * 1000, 0), 0);
+            v_jump := v_age - case when p_instance = v_pulse.last_by
+                                   then greatest(coalesce(p_since_ms * 1000, 0), 0) else 0 end;
         end if;
         v_outage := greatest(v_age - v_jump, 0);
         v_silent := case when v_outage > v_pulse.gap then v_outage - v_pulse.reach else 0 end;
@@ -217,11 +223,11 @@ begin
     end if;
 
     update leasehold.pulse
-       set last_at = v_now, paused = v_pulse.paused, floor = v_pulse.floor,
+       set last_at = v_now, last_by = p_instance, paused = v_pulse.paused, floor = v_pulse.floor,
            spread_until = v_pulse.spread_until, max_pause = v_pulse.max_pause;
     paused_ms := (v_pulse.paused - v_before) / 1000;
 end
 $$;
 
-comment on function leasehold.beat(integer, integer, bigint, bigint, timestamptz) is
-    'A sign that somebody serves, once a second from each instance. A beat that comes after a gap stops the lease clock for as long as the gap was (p_max_pause_ms at the longest, 0 for not at all) and one heartbeat longer, though not again within p_longest_lease_ms, and records the outage. p_since_ms is how long ago the caller''s own last beat was by a clock that cannot jump. Locks the pulse. Answers by how much the clock was stopped.';
+comment on function leasehold.beat(integer, integer, bigint, bigint, bigint, timestamptz) is
+    'A sign that somebody serves, once a second from each instance. A beat that comes after a gap stops the lease clock for as long as the gap was (p_max_pause_ms at the longest, 0 for not at all) and one heartbeat longer, though not again within p_longest_lease_ms, and records the outage. p_instance is any number that is the caller''s own, and p_since_ms how long ago the caller''s own last beat was by a clock that cannot jump. Locks the pulse. Answers by how much the clock was stopped.';

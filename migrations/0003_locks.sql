@@ -6,6 +6,8 @@
 -- set it, and that is the whole of fake time.
 --
 -- The order of locks, for everything in this schema:
+-- 0. the users, where somebody is put out of all rooms: a join shares them, so
+--    that none is in flight then;
 -- 1. the rows of rooms, in order of id; one that does not exist yet is put
 --    there (version 0), so that two first joins meet on its key;
 -- 2. then the rows of sessions in order of room, user and device: all that the
@@ -99,7 +101,15 @@ $$;
 comment on function leasehold.check_lengths(integer, integer[], integer[]) is
     'Internal. Errors: 22023 where a lease is null or shorter than a millisecond, an interval is, or there is not one per request.';
 
-create function leasehold.check_options(p_requests integer, p_if_present text[], p_metadata jsonb[], p_cursors jsonb[])
+create function leasehold.check_options(
+    p_requests integer,
+    p_if_present text[],
+    p_metadata jsonb[],
+    p_cursors jsonb[],
+    p_info jsonb[],
+    p_join_ids text[],
+    p_capacities integer[]
+)
     returns void
     language plpgsql immutable
 as $$
@@ -109,8 +119,14 @@ begin
             using errcode = 'invalid_parameter_value',
                   hint = 'replace takes the place of the session on the same device; reject changes nothing where the user is there.';
     end if;
+    if not (1 <= all (array_remove(p_capacities, null))) then
+        raise exception 'a capacity is less than 1'
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass how many members the room may have, or null for no limit.';
+    end if;
     if (cardinality(p_if_present) in (0, p_requests) and cardinality(p_metadata) in (0, p_requests)
-        and cardinality(p_cursors) in (0, p_requests)) is not true then
+        and cardinality(p_cursors) in (0, p_requests) and cardinality(p_info) in (0, p_requests)
+        and cardinality(p_join_ids) in (0, p_requests) and cardinality(p_capacities) in (0, p_requests)) is not true then
         raise exception 'the arrays of options have different lengths'
             using errcode = 'invalid_parameter_value',
                   hint = 'Pass one of each per request, or an empty array for the default.';
@@ -118,8 +134,46 @@ begin
 end
 $$;
 
-comment on function leasehold.check_options(integer, text[], jsonb[], jsonb[]) is
-    'Internal. Errors: 22023 for a word that is not one, or arrays that do not fit together.';
+comment on function leasehold.check_options(integer, text[], jsonb[], jsonb[], jsonb[], text[], integer[]) is
+    'Internal. Errors: 22023 for a word that is not one, a capacity that is none, or arrays that do not fit together.';
+
+create function leasehold.user_locks(p_user_ids text[])
+    returns table (class integer, object integer)
+    language sql immutable
+as $$
+    -- 64 locks for all users: a join of thousands must not fill the lock table. The first number is
+    -- this project's alone.
+    select distinct hashtext('leasehold users'), hashtext(id) & 63
+      from unnest(p_user_ids) as id
+     order by 2
+$$;
+
+comment on function leasehold.user_locks(text[]) is
+    'Internal. The advisory locks that stand for these users, in order; several users share one.';
+
+create function leasehold.share_users(p_user_ids text[])
+    returns void
+    language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock_shared(l.class, l.object) from leasehold.user_locks(p_user_ids) l;
+end
+$$;
+
+comment on function leasehold.share_users(text[]) is
+    'Internal. From here to the end of the transaction lock_user waits for these users; waits for it. Errors: 55P03, 40P01.';
+
+create function leasehold.lock_user(p_user_id text)
+    returns void
+    language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock(l.class, l.object) from leasehold.user_locks(array[p_user_id]) l;
+end
+$$;
+
+comment on function leasehold.lock_user(text) is
+    'Internal. Returns when no join of this user is in flight, and lets none begin to the end of the transaction. Errors: 55P03, 40P01.';
 
 create function leasehold.lock_rooms(p_room_ids text[])
     returns text[]

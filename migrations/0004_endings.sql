@@ -5,7 +5,9 @@ create function leasehold.end_sessions(
     p_user_ids text[],
     p_device_ids text[],
     p_reason text,
-    p_now timestamptz
+    p_now timestamptz,
+    p_by text default null,
+    p_note text default null
 )
     returns void
     language plpgsql
@@ -29,18 +31,28 @@ begin
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
-            kind, reason, occurred_at, recorded_at, last_seen_at)
+            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note)
     select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
-           'ended', p_reason, n.occurred_at, p_now, n.last_seen_at
-      from (select e.*,
-                   count(*) over (partition by e.room_id) as sessions,
-                   row_number() over (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id) as step
-              from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
-                           case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
-                      from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-                      join leasehold.members m
-                        on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e) n
+           'ended', p_reason, n.occurred_at, p_now, n.last_seen_at,
+           r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note
+      from (select o.*,
+                   count(*) filter (where o.departs) over (partition by o.room_id) as departures
+              from (select e.*,
+                           count(*) over (partition by e.room_id) as sessions,
+                           row_number() over in_order as step,
+                           -- The last of these sessions that the member has, and there is none beside them.
+                           row_number() over of_member = (
+                               select count(*) from leasehold.members b
+                                where b.room_id = e.room_id and b.user_id = e.user_id) as departs
+                      from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
+                                   case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
+                              from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
+                              join leasehold.members m
+                                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e
+                    window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
+                           of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
       join leasehold.rooms r on r.room_id = n.room_id
+    window in_order as (partition by n.room_id order by n.step)
      order by n.room_id, n.step;
 
     delete from leasehold.members m
@@ -49,7 +61,7 @@ begin
 end
 $$;
 
-comment on function leasehold.end_sessions(text[], text[], text[], text, timestamptz) is
+comment on function leasehold.end_sessions(text[], text[], text[], text, timestamptz, text, text) is
     'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
 
 create function leasehold.prune_locked(

@@ -5,7 +5,7 @@ create function leasehold.stale_reason(
     p_room_id text,
     p_user_id text,
     p_epoch bigint,
-    p_device_id text
+    p_device_id text default null
 )
     returns text
     language sql stable
@@ -23,7 +23,7 @@ as $$
 $$;
 
 comment on function leasehold.stale_reason(text, text, bigint, text) is
-    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session. Locks nothing.';
+    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session. Without p_device_id on whichever device. Locks nothing.';
 
 create function leasehold.outcomes_of(
     p_room_ids text[],

@@ -12,27 +12,30 @@ create function leasehold.room_sessions(
         generation bigint,
         version bigint,
         opened_at timestamptz,
+        locked boolean,
         user_id text,
         device_id text,
         epoch bigint,
         arrival bigint,
+        arrived_at timestamptz,
         joined_at timestamptz,
         last_seen_at timestamptz,
         heartbeat_ms integer,
         lease_expires_at timestamptz,
         status text,
         cursor jsonb,
-        metadata jsonb
+        metadata jsonb,
+        info jsonb
     )
     language sql stable
 as $$
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
            case when due.live = 0 then null else r.generation end,
-           r.version + coalesce(due.expired, 0), r.opened_at,
-           m.user_id, m.device_id, m.epoch, m.arrival, m.joined_at, m.last_seen_at, m.heartbeat_ms,
+           r.version + coalesce(due.expired, 0), r.opened_at, r.locked,
+           m.user_id, m.device_id, m.epoch, m.arrival, m.arrived_at, m.joined_at, m.last_seen_at, m.heartbeat_ms,
            clock.now + (m.lease_end - clock.lease_now) * interval '1 microsecond',
            leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, clock.now),
-           m.cursor, m.metadata
+           m.cursor, m.metadata, m.info
       from (select distinct unnest(p_room_ids) as room_id) q
      cross join leasehold.clocks(p_now) clock
       left join leasehold.rooms r on r.room_id = q.room_id
@@ -53,9 +56,9 @@ comment on function leasehold.room_sessions(text[], timestamptz) is
 create view leasehold.live_members as
 select r.room_id, r.generation, m.user_id, m.device_id, m.epoch,
        leasehold.session_status(m.last_seen_at, m.heartbeat_ms, m.disconnected_at, c.now) as status,
-       m.joined_at, m.last_seen_at, m.lease_ms, m.heartbeat_ms,
+       m.arrived_at, m.joined_at, m.last_seen_at, m.lease_ms, m.heartbeat_ms,
        c.now + (m.lease_end - c.lease_now) * interval '1 microsecond' as lease_expires_at,
-       m.disconnected_at, m.cursor, m.metadata
+       m.disconnected_at, m.cursor, m.metadata, m.info
   from leasehold.clocks() c
   join leasehold.members m on not leasehold.lease_expired(m.lease_end, c.lease_now)
   join leasehold.rooms r on r.room_id = m.room_id;
@@ -70,6 +73,7 @@ select j.room_id, j.generation, j.user_id, j.device_id, j.epoch,
        coalesce(e.reason, case when lapsed.ended_at is not null then 'expired' end) as end_reason,
        coalesce(e.last_seen_at, m.last_seen_at) as last_seen_at,
        e.recorded_at as end_recorded_at,
+       e.ended_by, e.note,
        j.version as joined_version,
        j.event_id as joined_event_id
   from leasehold.membership_events j
@@ -111,12 +115,13 @@ create function leasehold.list_rooms(
         generation bigint,
         version bigint,
         opened_at timestamptz,
+        locked boolean,
         member_count integer,
         as_of timestamptz
     )
     language sql stable
 as $$
-    select r.room_id, r.generation, r.version + live.expired, r.opened_at, live.members, clock.now
+    select r.room_id, r.generation, r.version + live.expired, r.opened_at, r.locked, live.members, clock.now
       from leasehold.rooms r
      cross join leasehold.clocks(p_now) clock
      cross join lateral (

@@ -43,13 +43,16 @@ create function leasehold.changes(
         device_id text,
         epoch bigint,
         reason text,
+        member_count integer,
+        ended_by text,
+        note text,
         at timestamptz
     )
     language sql stable
 as $$
     -- One event is up to two items: part 0 opens the room, 1 is the event itself, 2 closes the room.
     select e.xact_id, e.event_id, item.part, item.kind, e.room_id, e.generation, e.version,
-           item.user_id, item.device_id, item.epoch, item.reason, item.at
+           item.user_id, item.device_id, item.epoch, item.reason, item.member_count, item.ended_by, item.note, item.at
       from (select h.*
               from leasehold.membership_events h
              where (h.xact_id, h.event_id) >= (p_xact_id, p_event_id)
@@ -63,10 +66,10 @@ as $$
             where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
             limit 1) g on true
      cross join lateral (values
-           (0, 'room_opened', null, null, null::bigint, null, e.occurred_at),
-           (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.occurred_at),
-           (2, 'room_closed', null, null, null, g.close_reason, g.closed_at)
-           ) as item (part, kind, user_id, device_id, epoch, reason, at)
+           (0, 'room_opened', null, null, null::bigint, null, 0, null, null, e.occurred_at),
+           (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.member_count, e.ended_by, e.note, e.occurred_at),
+           (2, 'room_closed', null, null, null, g.close_reason, e.member_count, e.ended_by, e.note, g.closed_at)
+           ) as item (part, kind, user_id, device_id, epoch, reason, member_count, ended_by, note, at)
      where (item.part <> 0 or (e.kind = 'joined' and e.version = 1))
        and (item.part <> 2 or g.closed_at is not null)
        and (e.xact_id, e.event_id, item.part) > (p_xact_id, p_event_id, p_part)
@@ -122,6 +125,9 @@ create function leasehold.changes_page(
         device_id text,
         epoch bigint,
         reason text,
+        member_count integer,
+        ended_by text,
+        note text,
         at timestamptz
     )
     language sql stable
@@ -129,7 +135,7 @@ as $$
     -- One judgement of what is settled, for the page and for where it ends.
     select s.settled_xact_id, s.position_expired, s.more_is_coming,
            c.xact_id, c.event_id, c.part, c.kind, c.room_id, c.generation, c.version,
-           c.user_id, c.device_id, c.epoch, c.reason, c.at
+           c.user_id, c.device_id, c.epoch, c.reason, c.member_count, c.ended_by, c.note, c.at
       from leasehold.changes_state(p_xact_id, p_event_id, p_part) s
       left join lateral leasehold.changes(p_xact_id, p_event_id, p_part, p_limit, s.settled_xact_id) c
         on not s.position_expired

@@ -21,7 +21,7 @@ as $$
     select 1, m.room_id, m.user_id, format('the devices of one person have %s places in the list', count(distinct m.arrival))
       from leasehold.members m
      group by m.room_id, m.user_id
-    having count(distinct m.arrival) > 1
+    having count(distinct (m.arrival, m.arrived_at)) > 1
 
     -- 2. Epochs strictly increase in the order of the room's life, and stay above what was purged.
     union all
@@ -122,6 +122,24 @@ as $$
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
+
+    union all
+    select 7, e.room_id, e.user_id,
+           format('version %s of generation %s says that %s members are left, but it is %s',
+                  e.version, e.generation, e.member_count, e.counted)
+      from (select p.*, sum(p.change) over (partition by p.room_id, p.generation order by p.version) as counted
+              from (select s.*,
+                           -- Who is replaced goes only as far as the join that follows.
+                           case when s.kind = 'joined' and s.sessions = 1 and not s.replaces then 1
+                                when s.kind = 'ended' and s.sessions = 0 and s.reason <> 'superseded' then -1
+                                else 0 end as change
+                      from (select h.*,
+                                   sum(case h.kind when 'joined' then 1 else -1 end) over in_order as sessions,
+                                   coalesce(lag(h.reason) over in_order = 'superseded'
+                                            and lag(h.version) over in_order = h.version - 1, false) as replaces
+                              from leasehold.membership_events h
+                            window in_order as (partition by h.room_id, h.generation, h.user_id order by h.version)) s) p) e
+     where e.member_count <> e.counted
 
     -- 4. The lease clock is behind by what the outages say, and never went back.
     union all

@@ -1,6 +1,11 @@
 //! Who may do what: pure policy, apart from how a caller proves who they are.
 
+use serde_json::Value;
+
 use crate::domain::{RoomId, UserId};
+
+/// The largest `info`, in bytes of JSON.
+pub const MAX_INFO_BYTES: usize = 4_096;
 
 /// What a client's token lets it do, in the rooms that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +37,7 @@ impl Scope {
     }
 }
 
-/// Rooms that a token names: one by its id, or all that start alike (`team-a-*`).
+/// Rooms that a token names: one by its id, or all that start alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoomPattern {
     /// The room of this id.
@@ -42,7 +47,7 @@ pub enum RoomPattern {
 }
 
 impl RoomPattern {
-    /// What ends in `*` is a prefix.
+    /// What ends in `*` is a prefix (`team-a-*`), so this is not for an id that somebody else chose.
     pub fn parse(text: &str) -> Self {
         match text.strip_suffix('*') {
             Some(prefix) => Self::Prefix(prefix.to_owned()),
@@ -71,6 +76,10 @@ pub struct Grant {
     pub scopes: Vec<Scope>,
     /// `None` where the token names no rooms: all of them for an admin, none for anybody else.
     pub rooms: Option<Vec<RoomPattern>>,
+    /// A JSON object about its holder that only the signer can have written, of [`MAX_INFO_BYTES`] at most.
+    pub info: Option<Value>,
+    /// How many members a room may have for its holder to join it, 1 or more, where the signer set a limit.
+    pub max_members: Option<i32>,
 }
 
 /// Whoever asks.
@@ -181,6 +190,8 @@ mod tests {
             subject: user("alice"),
             scopes: vec![scope],
             rooms: rooms.map(|rooms| rooms.iter().map(|r| RoomPattern::parse(r)).collect()),
+            info: None,
+            max_members: None,
         })
     }
 

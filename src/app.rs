@@ -43,12 +43,12 @@ impl Application {
     /// Names the setting, the schema's state with the command to run, or the address.
     pub async fn build(args: &ServeArgs, database_url: DatabaseUrl) -> anyhow::Result<Self> {
         let fields = args.field_rules()?;
-        let authentication = Authentication::new(args.auth.settings())?;
-        args.auth
-            .check_exposure(args.bind, authentication.is_required())?;
+        let authentication = Authentication::new(args.auth.settings()).await?;
+        let has_authentication = authentication.is_required();
+        args.auth.check_exposure(args.bind, has_authentication)?;
         let database = args.connections.serving(database_url.clone());
         require_schema(&database).await?;
-        if !authentication.is_required() {
+        if !has_authentication {
             tracing::warn!(
                 "no authentication is configured: everybody who reaches {} may do everything",
                 args.bind
@@ -110,9 +110,12 @@ impl Application {
             timeout: args.connections.timeout,
             stop: stop.clone(),
         };
+        if let Some(refreshing) = authentication.refreshing(stop.clone()) {
+            jobs.spawn(refreshing);
+        }
         let gate = Gate::new(authentication, args.edge.rate());
         let (server, address) = http::server(
-            args.server(shares.connections, SHUTDOWN),
+            args.server(shares.connections, SHUTDOWN, has_authentication),
             Data::new(api),
             Data::new(gate),
         )?;

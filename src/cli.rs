@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use futures_util::Stream;
 use futures_util::stream::poll_fn;
 use private_postgres::{Cluster, ClusterOptions, default_data_dir};
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,7 @@ use tracing_subscriber::EnvFilter;
 use crate::access::Scope;
 use crate::app::Application;
 use crate::config::{AGES, DatabaseArgs, ServeArgs, duration};
-use crate::http::auth::mint;
+use crate::http::auth::{NewToken, mint};
 use crate::jobs::{Purge, Sweep};
 use crate::store::{DatabaseSettings, Migrations, Store};
 use crate::telemetry::{LogFormat, Metrics, start_logs};
@@ -75,28 +76,63 @@ enum Command {
         older_than: Duration,
     },
     /// Mint a client token for development, signed with HS256, and print it
-    Token {
-        /// The secret of the service that is to accept it
-        #[arg(long, env = "LEASEHOLD_JWT_HS256_SECRET", hide_env_values = true)]
-        secret: SecretString,
-        /// The userId that the token is for
-        #[arg(long)]
-        sub: String,
-        /// A room that it reaches, or a prefix of rooms like team-a-*; repeat for several
-        #[arg(long = "room")]
-        rooms: Vec<String>,
-        /// What it lets its holder do: member, observer or admin
-        #[arg(long, default_value = "member", value_parser = scope)]
-        scope: Scope,
-        /// How long it holds, like 1h
-        #[arg(long, default_value = "1h", value_parser = duration("--expires-in", AGES))]
-        expires_in: Duration,
-    },
+    Token(TokenArgs),
     /// Check every invariant in the database, print each violation, exit with 1 if there is any
     Verify {
         #[command(flatten)]
         database: DatabaseArgs,
     },
+}
+
+/// What a token is to say.
+#[derive(Debug, Args)]
+struct TokenArgs {
+    /// The secret of the service that is to accept it
+    #[arg(long, env = "LEASEHOLD_JWT_HS256_SECRET", hide_env_values = true)]
+    secret: SecretString,
+    /// The userId that the token is for
+    #[arg(long)]
+    sub: String,
+    /// The id of a room that it reaches, taken as it is; repeat for several
+    #[arg(long = "room")]
+    rooms: Vec<String>,
+    /// How the ids of rooms begin that it reaches, like team-a-; repeat for several, empty for all rooms
+    #[arg(long = "room-prefix")]
+    room_prefixes: Vec<String>,
+    /// What it lets its holder do: member, observer or admin
+    #[arg(long, default_value = "member", value_parser = scope)]
+    scope: Scope,
+    /// A JSON object that is shown beside its holder's metadata
+    #[arg(long, value_parser = info)]
+    info: Option<Map<String, Value>>,
+    /// How many members a room may have for its holder to join it
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    max_members: Option<i32>,
+    /// Whom it is for: the first audience of the service that is to accept it
+    #[arg(long, env = "LEASEHOLD_JWT_AUDIENCE", value_delimiter = ',')]
+    audience: Vec<String>,
+    /// Whom it is of: the first issuer that this service trusts
+    #[arg(long, env = "LEASEHOLD_JWT_ISSUER", value_delimiter = ',')]
+    issuer: Vec<String>,
+    /// How long it holds, like 1h
+    #[arg(long, default_value = "1h", value_parser = duration("--expires-in", AGES))]
+    expires_in: Duration,
+}
+
+impl TokenArgs {
+    fn claims(&self) -> NewToken {
+        NewToken {
+            subject: self.sub.clone(),
+            room_ids: self.rooms.clone(),
+            room_prefixes: self.room_prefixes.clone(),
+            scope: self.scope,
+            info: self.info.clone(),
+            max_members: self.max_members,
+            audience: self.audience.first().cloned(),
+            issuer: self.issuer.first().cloned(),
+            lifetime: self.expires_in,
+        }
+    }
 }
 
 impl Cli {
@@ -118,16 +154,8 @@ impl Cli {
                 database,
                 older_than,
             } => purge(&database, older_than).await,
-            Command::Token {
-                secret,
-                sub,
-                rooms,
-                scope,
-                expires_in,
-            } => {
-                let rooms = (!rooms.is_empty()).then_some(rooms);
-                let token = mint(&secret, sub, rooms, scope, expires_in.as_secs())?;
-                println!("{token}");
+            Command::Token(token) => {
+                println!("{}", mint(&token.secret, &token.claims())?);
                 Ok(ExitCode::SUCCESS)
             }
             Command::Verify { database } => verify(&database).await,
@@ -275,6 +303,10 @@ async fn purge(database: &DatabaseArgs, older_than: Duration) -> anyhow::Result<
 
 fn scope(word: &str) -> Result<Scope, String> {
     Scope::parse(word).ok_or_else(|| "a scope is member, observer or admin".to_owned())
+}
+
+fn info(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).map_err(|_| "info must be a JSON object".to_owned())
 }
 
 async fn verify(database: &DatabaseArgs) -> anyhow::Result<ExitCode> {

@@ -17,7 +17,7 @@ export function subscribe(baseUrl, room, onText) {
       socket.on("data", onText);
       resolve(socket);
     });
-    socket.write(`GET /rooms/${room}/events HTTP/1.1\r\nhost: bench\r\n\r\n`);
+    socket.write(`GET /rooms/${room}/events HTTP/1.1\r\nhost: localhost\r\n\r\n`);
   });
 }
 
@@ -39,7 +39,7 @@ export class Line {
   cursor({ room, user, epoch }, n) {
     const body = JSON.stringify({ userId: user, epoch, cursor: { n } });
     this.socket.write(
-      `POST /rooms/${room}/cursor HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      `POST /rooms/${room}/cursor HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     return new Promise((resolve) => this.waiting.push(resolve));
   }

@@ -1,19 +1,26 @@
 //! Settings of the edge: which pages may ask, how often, and how slowly.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Args;
+use ipnet::IpNet;
 
 use super::value::{millis, whole};
+use crate::http::OriginPattern;
 use crate::http::auth::RateSettings;
 
 /// How requests come in.
 #[derive(Debug, Clone, Args)]
 pub struct EdgeArgs {
-    /// Origins whose pages may use the service, separated by commas; * for all, none if left out
+    /// Origins whose pages may use the service beside its own, separated by commas, like `https://app.example.com`, `https://*.example.com` or `http://localhost:*`; * for all
     #[arg(long, env = "LEASEHOLD_CORS_ORIGINS", value_delimiter = ',', value_parser = origin)]
-    pub cors_origins: Vec<String>,
+    pub cors_origins: Vec<Option<OriginPattern>>,
+
+    /// Addresses and networks of proxies whose X-Forwarded-For tells the client's address, like 10.0.0.0/8, separated by commas
+    #[arg(long, env = "LEASEHOLD_TRUSTED_PROXIES", value_delimiter = ',', value_parser = network)]
+    pub trusted_proxies: Vec<Option<IpNet>>,
 
     /// Requests a second that one client may make; unlimited if left out
     #[arg(long, env = "LEASEHOLD_RATE_LIMIT",
@@ -46,19 +53,26 @@ pub struct EdgeArgs {
     pub request_timeout: Duration,
 }
 
-fn origin(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let is_origin = text.split_once("://").is_some_and(|(scheme, host)| {
-        !scheme.is_empty() && !host.is_empty() && !host.contains('/')
-    });
-    if text.is_empty() || text == "*" || is_origin {
-        Ok(text.to_owned())
-    } else {
-        Err(
-            "LEASEHOLD_CORS_ORIGINS must be origins like https://app.example.com, without a path, or *"
-                .to_owned(),
-        )
+/// `None` for what an empty variable leaves.
+fn origin(text: &str) -> Result<Option<OriginPattern>, &'static str> {
+    match text.trim() {
+        "" => Ok(None),
+        origin => origin.parse().map(Some),
     }
+}
+
+/// The same for a network, or one address.
+fn network(text: &str) -> Result<Option<IpNet>, &'static str> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let network = text
+        .parse()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    network.map(Some).map_err(|_| {
+        "LEASEHOLD_TRUSTED_PROXIES must be addresses or networks, like 10.0.0.0/8, 192.0.2.1 or fd00::/8"
+    })
 }
 
 impl EdgeArgs {
@@ -73,8 +87,7 @@ impl EdgeArgs {
     }
 
     /// Those that are named; none where pages elsewhere may not ask.
-    pub fn origins(&self) -> Vec<&str> {
-        let named = self.cors_origins.iter().map(String::as_str);
-        named.filter(|origin| !origin.is_empty()).collect()
+    pub fn origins(&self) -> Vec<OriginPattern> {
+        self.cors_origins.iter().flatten().cloned().collect()
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::value::{millis, whole};
+use super::value::{millis, on_or_off, whole};
 use crate::stream::LiveSettings;
 
 /// How changes reach those who subscribe.
@@ -37,17 +37,9 @@ pub struct LiveArgs {
     pub max_subscribers_per_client: Option<usize>,
 
     /// Whether instances tell each other of changes by NOTIFY; without, the poll finds them
-    #[arg(long, env = "LEASEHOLD_HINTS", default_value = "on", value_parser = on_or_off,
+    #[arg(long, env = "LEASEHOLD_HINTS", default_value = "on", value_parser = on_or_off("LEASEHOLD_HINTS"),
           action = clap::ArgAction::Set)]
     pub hints: bool,
-}
-
-fn on_or_off(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("LEASEHOLD_HINTS must be on or off".to_owned()),
-    }
 }
 
 impl LiveArgs {

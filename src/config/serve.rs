@@ -13,7 +13,7 @@ use super::{
     LiveArgs, LogArgs, PurgeArgs,
 };
 use crate::descriptors::Wanted;
-use crate::http::{BodyLimits, ServerSettings};
+use crate::http::{BodyLimits, ServerSettings, TrustedProxies};
 use crate::presence::{PresenceSettings, PulseSettings};
 use crate::wire::FieldRules;
 
@@ -116,13 +116,27 @@ impl ServeArgs {
         }
     }
 
-    /// How the server listens.
-    pub fn server(&self, max_connections: usize, shutdown_timeout: Duration) -> ServerSettings {
+    /// How the server listens, with or without authentication.
+    pub fn server(
+        &self,
+        max_connections: usize,
+        shutdown_timeout: Duration,
+        has_authentication: bool,
+    ) -> ServerSettings {
         ServerSettings {
             bind: self.bind,
             workers: self.workers(),
             max_connections,
-            origins: self.edge.origins().into_iter().map(str::to_owned).collect(),
+            origins: self.edge.origins(),
+            loopback_names_only: !has_authentication && !self.auth.insecure_no_auth,
+            proxies: TrustedProxies(
+                self.edge
+                    .trusted_proxies
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .collect(),
+            ),
             bodies: BodyLimits {
                 max_bytes: self.limits.max_body_bytes,
                 max_batch_bytes: self.limits.max_batch_bytes,

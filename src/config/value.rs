@@ -63,6 +63,17 @@ pub(super) fn millis(
     duration(setting, range)
 }
 
+/// A switch; the error names the variable.
+pub(super) fn on_or_off(
+    variable: &'static str,
+) -> impl Fn(&str) -> Result<bool, String> + Clone + Send + Sync + 'static {
+    move |text| match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{variable} must be on or off")),
+    }
+}
+
 /// So many milliseconds, where the range of the setting keeps them far below the largest number.
 pub(super) fn as_millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)

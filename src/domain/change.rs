@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 
 use super::word::words;
-use super::{DeviceId, EndReason, RoomId, UserId};
+use super::{Decision, DeviceId, EndReason, RoomId, UserId};
 
 words! {
     /// What an item of the feed says.
@@ -80,6 +80,10 @@ pub struct Change {
     pub session: Option<ChangedSession>,
     /// Why a session or the room ended.
     pub reason: Option<EndReason>,
+    /// How many members the room has after it.
+    pub member_count: i32,
+    /// Who decided it and why, where somebody did and said so.
+    pub decision: Decision,
     /// When it became true.
     pub at: DateTime<Utc>,
 }

@@ -26,6 +26,11 @@ pub enum Event {
     },
     /// The picture is not kept up, as the database does not answer; a snapshot follows when it does.
     Stale,
+    /// The reader was put out of the room for a time: there is nothing more for them.
+    Removed {
+        /// Who reads.
+        user_id: UserId,
+    },
     /// This lifetime of the room is over; what follows belongs to a later one.
     RoomClosed {
         /// Its number.

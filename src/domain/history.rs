@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{DeviceId, EndReason, RoomId, UserId};
+use super::{Decision, DeviceId, EndReason, RoomId, UserId};
 
 /// One lifetime of a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,10 @@ pub struct PastSession {
     pub ended_at: Option<DateTime<Utc>>,
     /// `None` while it lives.
     pub end_reason: Option<EndReason>,
+    /// Who ended it and why, where somebody did and said so.
+    pub decision: Decision,
+    /// The last heartbeat, or the join; `None` where the row of a live session is just being replaced.
+    pub last_seen_at: Option<DateTime<Utc>>,
     /// The room's version at the join: the place within a lifetime.
     pub joined_version: i64,
     /// The place among joins of the same instant.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{DeviceId, JoinRefusal, Lease, RoomId, UserId};
+use super::{DeviceId, Lease, NoPlace, RoomId, StaleReason, UserId};
 
 /// What a join does where the user is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,7 +11,7 @@ pub enum IfPresent {
     /// Take the place of the session on the same device.
     #[default]
     Replace,
-    /// Change nothing where the user has a live session on any device.
+    /// Change nothing where the user has a live session on another device.
     Reject,
 }
 
@@ -42,6 +42,12 @@ pub struct Join {
     pub cursor: Option<Value>,
     /// What to do where the user is there already.
     pub if_present: IfPresent,
+    /// What the caller vouches for, shown beside the metadata.
+    pub info: Option<Value>,
+    /// What its caller calls this join: asked again, it is not another one.
+    pub join_id: Option<String>,
+    /// How many members the room may have for this join to be granted, beside [`JoinLimits`].
+    pub capacity: Option<i32>,
 }
 
 /// How many there may be; a join that would exceed one is refused. No limit where `None`.
@@ -62,10 +68,45 @@ pub struct Joined {
     pub epoch: i64,
     /// Which lifetime of the room it belongs to.
     pub generation: i64,
+    /// Since when the user has been in the room, over reconnects.
+    pub arrived_at: DateTime<Utc>,
     /// When the lease ends unless it is renewed.
     pub lease_expires_at: DateTime<Utc>,
     /// The instant of the join.
     pub as_of: DateTime<Utc>,
+}
+
+/// A session that is in the way of a join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// On which device.
+    pub device_id: DeviceId,
+    /// The number of its join.
+    pub epoch: i64,
+    /// When its lease ends unless it is renewed.
+    pub lease_expires_at: DateTime<Utc>,
+}
+
+/// A block that is in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    /// When it ends.
+    pub until: DateTime<Utc>,
+    /// The instant at which it was found.
+    pub as_of: DateTime<Utc>,
+}
+
+/// Why a join changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JoinRefusal {
+    /// [`IfPresent::Reject`], and the user has a live session on another device: the newest of them.
+    AlreadyPresent(Elsewhere),
+    /// The user, or everybody, was put out of the room until then.
+    Blocked(Blocked),
+    /// There is none.
+    NoPlace(NoPlace),
+    /// It was asked again, and the session that it had begun is over.
+    Over(StaleReason),
 }
 
 /// What became of a join.

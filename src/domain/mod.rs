@@ -25,11 +25,14 @@ pub use health::{Backlog, Census, Holder, OpenTransactions, Readiness};
 pub use heartbeat::Heartbeat;
 pub use history::{JoinPlace, Lifetime, PastSession, Period};
 pub use id::{DeviceId, InvalidId, RoomId, UserId};
-pub use join::{IfPresent, Join, JoinLimits, JoinOutcome, Joined};
+pub use join::{Blocked, Elsewhere, IfPresent, Join, JoinLimits, JoinOutcome, JoinRefusal, Joined};
 pub use lease::{Lease, LeaseRules, Status};
 pub use pulse::{Beat, Beaten};
-pub use reason::{EndReason, JoinRefusal, StaleReason};
-pub use removal::{Removal, RemovalOutcome};
+pub use reason::{EndReason, NoPlace, StaleReason};
+pub use removal::{
+    Block, Decision, Expulsion, MetadataChange, MetadataOutcome, Removal, RemovalOutcome,
+    RoomClosing,
+};
 pub use room::{
     LiveSession, Participant, Participants, RoomCount, RoomHead, RoomSummary, View, Whereabouts,
 };

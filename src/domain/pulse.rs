@@ -12,6 +12,8 @@ pub struct Beat {
     pub longest_lease_ms: u32,
     /// The longest that one outage stops the lease clock; zero for not at all.
     pub max_pause: Duration,
+    /// A number that no other instance has.
+    pub instance: i64,
     /// Since this instance's own last beat; `None` for its first.
     pub since: Option<Duration>,
 }

@@ -37,14 +37,12 @@ words! {
 }
 
 words! {
-    /// Why a join changes nothing.
-    JoinRefusal {
-        /// `ifPresent: "reject"`, and the user has a live session.
-        AlreadyPresent => "already_present",
-        /// The user was removed with a block that still holds.
-        Blocked => "blocked",
+    /// Why there is no place for somebody who wants to join.
+    NoPlace {
         /// The room has as many members as it may have.
         RoomFull => "room_full",
+        /// Nobody is let in who is not inside.
+        RoomLocked => "room_locked",
         /// The user has as many devices in the room as they may have.
         TooManyDevices => "too_many_devices",
         /// There are as many rooms as there may be, and this one does not exist yet.
@@ -64,7 +62,7 @@ mod tests {
         for reason in StaleReason::ALL {
             assert_eq!(reason.as_str().parse(), Ok(*reason));
         }
-        for refusal in JoinRefusal::ALL {
+        for refusal in NoPlace::ALL {
             assert_eq!(refusal.as_str().parse(), Ok(*refusal));
         }
     }

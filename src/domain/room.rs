@@ -25,6 +25,8 @@ pub struct RoomHead {
     pub version: i64,
     /// When the lifetime began.
     pub opened_at: DateTime<Utc>,
+    /// Whether nobody is let in who is not inside.
+    pub is_locked: bool,
 }
 
 /// A member, as others see them.
@@ -34,6 +36,8 @@ pub struct Participant {
     pub user_id: UserId,
     /// The room's version at which the member arrived: their place in the list.
     pub arrival: i64,
+    /// Since when they have been here, over reconnects.
+    pub arrived_at: DateTime<Utc>,
     /// Newest first, never empty.
     pub sessions: Vec<LiveSession>,
 }
@@ -84,6 +88,8 @@ pub struct LiveSession {
     pub cursor: Option<Box<RawValue>>,
     /// What its join or a heartbeat said of it.
     pub metadata: Option<Box<RawValue>>,
+    /// What the caller of its join vouched for.
+    pub info: Option<Box<RawValue>>,
 }
 
 /// Which part of a room somebody follows.
@@ -119,6 +125,8 @@ pub struct RoomSummary {
     pub version: i64,
     /// When the lifetime began.
     pub opened_at: DateTime<Utc>,
+    /// Whether nobody is let in who is not inside.
+    pub is_locked: bool,
     /// Live members.
     pub member_count: i32,
 }

@@ -1,5 +1,6 @@
 //! One log line a request, an id by which it can be found, and its metrics.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -8,6 +9,7 @@ use actix_web::{HttpMessage, HttpRequest};
 use tracing::Level;
 
 use super::ApiError;
+use super::client_address::client_address;
 use super::pulse::PULSE_PATH;
 use crate::domain::{RoomId, SessionKey, UserId};
 use crate::telemetry::RouteMetrics;
@@ -40,6 +42,7 @@ impl Subject {
 /// What the log says of one request, whichever way it came.
 pub(crate) struct Line<'a> {
     pub(crate) request_id: &'a str,
+    pub(crate) client: Option<IpAddr>,
     pub(crate) method: &'a str,
     /// Without the query, which may hold a token.
     pub(crate) path: &'a str,
@@ -56,6 +59,7 @@ impl Line<'_> {
         let subject = self.subject;
         tracing::info!(
             request_id = self.request_id,
+            client = self.client.map(tracing::field::display),
             method = self.method,
             path = self.path,
             socket_message = self.message,
@@ -168,6 +172,7 @@ fn write<B>(response: &ServiceResponse<B>, id: &HeaderValue, took: Duration) {
     };
     let line = Line {
         request_id: id.to_str().unwrap_or(""),
+        client: client_address(request),
         method: request.method().as_str(),
         path: request.path(),
         message: None,

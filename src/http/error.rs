@@ -5,12 +5,13 @@ use std::fmt;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
+use chrono::{DateTime, Utc};
 
 use crate::coalesce::NoAnswer;
-use crate::domain::{InvalidId, JoinRefusal, StaleReason};
+use crate::domain::{InvalidId, JoinRefusal, NoPlace, StaleReason};
 use crate::store::StoreError;
 use crate::stream::NoSeat;
-use crate::wire::{Code, ErrorBody, InvalidRequest};
+use crate::wire::{Code, ErrorBody, ErrorDetails, InvalidRequest};
 
 /// Seconds after which a client that was refused for lack of capacity may try again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -21,6 +22,7 @@ pub struct ApiError {
     code: Code,
     message: String,
     header: Option<(HeaderName, HeaderValue)>,
+    details: Option<Box<ErrorDetails>>,
 }
 
 impl ApiError {
@@ -29,6 +31,7 @@ impl ApiError {
             code,
             message: message.into(),
             header: None,
+            details: None,
         }
     }
 
@@ -53,6 +56,28 @@ impl ApiError {
     /// 403: known, and not allowed to do this.
     pub fn forbidden(message: &'static str) -> Self {
         Self::new(Code::Forbidden, message)
+    }
+
+    /// 403: the user was put out of the room until then, or nobody may open it. `now` is the
+    /// database's, as `until` is.
+    pub fn blocked(until: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+        let left = (until - now).num_milliseconds().max(0).cast_unsigned();
+        let error = Self::new(
+            Code::Blocked,
+            "the user was put out and may not be here yet",
+        )
+        .with(RETRY_AFTER, HeaderValue::from(left.div_ceil(1_000).max(1)));
+        Self {
+            details: Some(Box::new(ErrorDetails::Blocked {
+                blocked_until_ms: until.timestamp_millis(),
+            })),
+            ..error
+        }
+    }
+
+    /// 404: the person is not in the room.
+    pub fn member_not_found() -> Self {
+        Self::new(Code::MemberNotFound, "the person is not in the room")
     }
 
     /// 404: no such address.
@@ -126,6 +151,15 @@ impl ApiError {
         value.to_str().ok()?.parse().ok()
     }
 
+    /// As it is sent.
+    pub fn body(&self) -> ErrorBody<'_> {
+        ErrorBody {
+            error: &self.message,
+            code: self.code.as_str(),
+            details: self.details.as_deref(),
+        }
+    }
+
     /// What a program tells apart.
     pub fn code(&self) -> Code {
         self.code
@@ -149,10 +183,7 @@ impl ResponseError for ApiError {
         if let Some(header) = &self.header {
             response.insert_header(header.clone());
         }
-        response.json(ErrorBody {
-            error: &self.message,
-            code: self.code.as_str(),
-        })
+        response.json(self.body())
     }
 }
 
@@ -176,14 +207,25 @@ impl From<StaleReason> for ApiError {
 
 impl From<JoinRefusal> for ApiError {
     fn from(refusal: JoinRefusal) -> Self {
-        let message = match refusal {
-            JoinRefusal::AlreadyPresent => "the user is in the room already",
-            JoinRefusal::Blocked => "the user was removed and may not join yet",
-            JoinRefusal::RoomFull => "the room is full",
-            JoinRefusal::TooManyDevices => "the user has too many devices in the room",
-            JoinRefusal::TooManyRooms => "there are too many rooms",
+        let message = match &refusal {
+            JoinRefusal::AlreadyPresent(_) => "the user is in the room already",
+            JoinRefusal::Blocked(block) => return Self::blocked(block.until, block.as_of),
+            JoinRefusal::NoPlace(NoPlace::RoomFull) => "the room is full",
+            JoinRefusal::NoPlace(NoPlace::RoomLocked) => "the room is locked",
+            JoinRefusal::NoPlace(NoPlace::TooManyDevices) => {
+                "the user has too many devices in the room"
+            }
+            JoinRefusal::NoPlace(NoPlace::TooManyRooms) => "there are too many rooms",
+            JoinRefusal::Over(reason) => return (*reason).into(),
         };
-        Self::new(refusal.into(), message)
+        let details = match &refusal {
+            JoinRefusal::AlreadyPresent(elsewhere) => Some(Box::new(elsewhere.into())),
+            _ => None,
+        };
+        Self {
+            details,
+            ..Self::new((&refusal).into(), message)
+        }
     }
 }
 

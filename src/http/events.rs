@@ -16,6 +16,7 @@ use futures_util::Stream;
 use futures_util::future::try_join_all;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
+use super::admission::require_reader;
 use super::path::RoomPath;
 use super::peer::Peer;
 use super::{Access, Api, ApiError};
@@ -84,9 +85,8 @@ async fn stream(
     rooms: Vec<RoomId>,
     query: &[(String, String)],
 ) -> Result<HttpResponse, ApiError> {
-    for room_id in &rooms {
-        access.may_read(room_id)?;
-    }
+    let readable = rooms.iter().map(|room| require_reader(api, access, room));
+    try_join_all(readable).await?;
     let asked = query.iter().find(|(name, _)| name == "view");
     let view = view(asked.map(|(_, view)| view.as_str()))?;
     let mut response = HttpResponse::Ok();
@@ -101,7 +101,10 @@ async fn stream(
     let client = access.client(request);
     let mut opened = rooms
         .iter()
-        .map(|room_id| api.live.subscribe(room_id, view, client.clone()))
+        .map(|room_id| {
+            let reader = access.reader_of(room_id).cloned();
+            api.live.subscribe(room_id, view, client.clone(), reader)
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let snapshots = opened.iter_mut().map(|room| first(room, api.timeout));
     let snapshots = try_join_all(snapshots).await?;

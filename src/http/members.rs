@@ -40,8 +40,8 @@ enum Include {
     request_body = JoinBody,
     responses(
         (status = 200, body = JoinAnswer),
-        (status = 403, body = ErrorBody, description = "`forbidden`; or `blocked`: the user was removed and may not join yet"),
-        (status = 409, body = ErrorBody, description = "`already_present`, `room_full`, `too_many_devices` or `too_many_rooms`"),
+        (status = 403, body = ErrorBody, description = "`forbidden`, `room_locked`; or `blocked`: the user was removed, or the room closed, and may not be joined yet"),
+        (status = 409, body = ErrorBody, description = "`already_present`, `room_full`, `too_many_devices` or `too_many_rooms`; or how the session ended that was begun by the first join with this `joinId`"),
     )
 )]
 pub(crate) async fn join(
@@ -55,6 +55,7 @@ pub(crate) async fn join(
     let join = body.read(room_id, &api.fields)?;
     note(&request, &join.room_id, &join.user_id, None);
     access.may_act_as(&join.user_id, &join.room_id)?;
+    let join = access.vouch(join)?;
     let (joined, listed) = match query.include {
         Some(Include::Participants) => {
             let (joined, listed) = api.presence.join_and_list(join.clone()).await??;

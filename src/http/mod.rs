@@ -1,15 +1,18 @@
 //! HTTP: the only module that names actix, but for `app`, which runs its server.
 
 mod access_log;
+mod admission;
 mod api;
 pub mod auth;
 mod batches;
 mod body;
 mod changes;
+mod client_address;
 mod cors;
 mod crowd;
 mod docs;
 mod drain;
+mod entrance;
 mod error;
 mod events;
 mod health;
@@ -18,6 +21,7 @@ mod members;
 mod metrics;
 mod moderation;
 mod openapi;
+mod origin;
 mod page;
 mod path;
 mod peer;
@@ -31,9 +35,11 @@ mod users;
 pub use api::Api;
 pub use auth::Access;
 pub use body::BodyLimits;
+pub use client_address::TrustedProxies;
 pub use drain::Drain;
 pub use error::ApiError;
 pub use openapi::document_text;
+pub use origin::OriginPattern;
 pub use pulse::Pulse;
 pub use routes::table;
 pub use server::{ServerSettings, server};

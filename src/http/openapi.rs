@@ -10,8 +10,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    batches, changes, docs, events, health, history, members, metrics, moderation, rooms, socket,
-    users,
+    admission, batches, changes, docs, events, health, history, members, metrics, moderation,
+    rooms, socket, users,
 };
 use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
 
@@ -47,6 +47,11 @@ use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
         batches::leaves,
         moderation::remove,
         moderation::close,
+        moderation::expel,
+        moderation::set_metadata,
+        admission::lock,
+        admission::unlock,
+        admission::blocks,
         history::generations,
         history::generation_sessions,
         events::events,

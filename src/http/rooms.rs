@@ -5,6 +5,7 @@ use actix_web::web::{Data, Query};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use super::admission::require_reader;
 use super::page::{self, Page};
 use super::path::RoomPath;
 use super::{Access, Api, ApiError};
@@ -50,7 +51,7 @@ pub(crate) async fn participants(
     RoomPath(room_id): RoomPath,
     Query(page): Query<ParticipantsPage>,
 ) -> Result<HttpResponse, ApiError> {
-    access.may_read(&room_id)?;
+    require_reader(&api, &access, &room_id).await?;
     if view(page.view.as_deref())? == View::Count {
         let count = api.presence.count(room_id.clone()).await?;
         return Ok(HttpResponse::Ok().json(CountAnswer::new(&room_id, &count)));
@@ -111,7 +112,7 @@ pub(crate) async fn room(
     access: Access,
     RoomPath(room_id): RoomPath,
 ) -> Result<HttpResponse, ApiError> {
-    access.may_read(&room_id)?;
+    require_reader(&api, &access, &room_id).await?;
     let found = api.presence.participants(room_id.clone()).await?;
     let head = found.room.ok_or_else(ApiError::room_not_found)?;
     Ok(HttpResponse::Ok().json(RoomAnswer::new(&room_id, head, &found)))

@@ -6,8 +6,8 @@ use actix_web::{FromRequest, Handler, Responder, Route};
 
 use super::pulse::{PULSE_PATH, pulse};
 use super::{
-    Api, ApiError, batches, changes, docs, events, health, history, members, metrics, moderation,
-    openapi, rooms, socket, users,
+    Api, ApiError, admission, batches, changes, docs, events, health, history, members, metrics,
+    moderation, openapi, rooms, socket, users,
 };
 
 /// Every address of the service. Those whose handler takes no [`Access`](super::Access) are public.
@@ -22,12 +22,17 @@ fn addresses() -> Vec<Address> {
             "/rooms/{roomId}",
             [get(rooms::room), delete(moderation::close)],
         ),
+        at(
+            "/rooms/{roomId}/lock",
+            [put(admission::lock), delete(admission::unlock)],
+        ),
+        at("/rooms/{roomId}/blocks", [get(admission::blocks)]),
         at("/rooms/{roomId}/join", [post(members::join)]),
         at("/rooms/{roomId}/leave", [post(members::leave)]),
         at("/rooms/{roomId}/disconnect", [post(members::disconnect)]),
         at(
             "/rooms/{roomId}/participants/{userId}",
-            [delete(moderation::remove)],
+            [delete(moderation::remove), patch(moderation::set_metadata)],
         ),
         at("/rooms/{roomId}/generations", [get(history::generations)]),
         at(
@@ -35,7 +40,10 @@ fn addresses() -> Vec<Address> {
             [get(history::generation_sessions)],
         ),
         at("/users/{userId}/rooms", [get(users::user_rooms)]),
-        at("/users/{userId}/sessions", [get(users::user_sessions)]),
+        at(
+            "/users/{userId}/sessions",
+            [get(users::user_sessions), delete(moderation::expel)],
+        ),
         at("/heartbeats", [post(batches::heartbeats)]),
         at("/leaves", [post(batches::leaves)]),
         at("/rooms/{roomId}/events", [get(events::events)]),
@@ -149,5 +157,29 @@ where
     Answer {
         methods: &["DELETE"],
         route: web::delete().to(handler),
+    }
+}
+
+fn put<F, Args>(handler: F) -> Answer
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    Answer {
+        methods: &["PUT"],
+        route: web::put().to(handler),
+    }
+}
+
+fn patch<F, Args>(handler: F) -> Answer
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    Answer {
+        methods: &["PATCH"],
+        route: web::patch().to(handler),
     }
 }

@@ -19,7 +19,10 @@ use socket2::{Domain, Socket, Type};
 
 use super::access_log::Arrived;
 use super::auth::Gate;
+use super::client_address::TrustedProxies;
 use super::crowd::Crowd;
+use super::entrance::Entrance;
+use super::origin::OriginPattern;
 use super::peer::PeerStream;
 use super::{Api, ApiError, BodyLimits, cors, routes};
 
@@ -42,8 +45,12 @@ pub struct ServerSettings {
     pub workers: usize,
     /// Connections at a time; others wait to be accepted.
     pub max_connections: usize,
-    /// Of pages that may ask from elsewhere; `*` for all of them.
-    pub origins: Vec<String>,
+    /// Of pages that may ask from elsewhere.
+    pub origins: Vec<OriginPattern>,
+    /// Whether requests are answered only by names of the machine that asks, as `localhost`.
+    pub loopback_names_only: bool,
+    /// Whom to believe where a request comes from.
+    pub proxies: TrustedProxies,
     /// How large a body may be, and how long a request's head, and then its body, may take to arrive.
     pub bodies: BodyLimits,
     /// How long a connection without a request is kept open.
@@ -68,6 +75,8 @@ pub fn server(
         workers,
         max_connections,
         origins,
+        loopback_names_only,
+        proxies,
         bodies,
         idle_timeout,
         stall_timeout,
@@ -78,6 +87,10 @@ pub fn server(
     })?;
     let address = listener.local_addr()?;
     let connections_of_a_worker = (max_connections / workers).max(1);
+    let entrance = Arc::new(Entrance {
+        origins,
+        loopback_names_only,
+    });
     let crowd = Crowd::new(connections_of_a_worker * workers);
     let server = Server::build()
         .disable_signals()
@@ -88,18 +101,27 @@ pub fn server(
     // As actix's own `HttpServer` does, which has no place for the stream that watches the peer.
     let server = server.listen("http", listener, move || {
         let everybody = Arc::clone(&crowd);
+        let entrance = Arc::clone(&entrance);
+        let origins = &entrance.origins;
         let app = App::new()
             .app_data(api.clone())
             .app_data(gate.clone())
             .app_data(bodies)
+            .app_data(proxies.clone())
             .app_data(query_config())
-            .wrap(Condition::new(!origins.is_empty(), cors::cors(&origins)))
+            .wrap(Condition::new(!origins.is_empty(), cors::cors(origins)))
             .wrap_fn(move |request, app| {
                 let crowd = Arc::clone(&everybody);
                 let arrived = Arrived::now(&request);
-                let answer = app.call(request);
+                let answer = match entrance.admit(request.head()) {
+                    Ok(()) => Ok(app.call(request)),
+                    Err(refusal) => Err(request.error_response(refusal)),
+                };
                 async move {
-                    let mut response = answer.await?;
+                    let mut response = match answer {
+                        Ok(answer) => answer.await?.map_into_left_body(),
+                        Err(refused) => refused.map_into_right_body(),
+                    };
                     arrived.answered(&mut response);
                     crowd.make_room(&mut response);
                     Ok(response)

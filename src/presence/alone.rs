@@ -1,10 +1,15 @@
 //! Calls that are asked too rarely to be gathered: one at a time, as bounded as those that are.
 
-use tokio::time::{Instant, timeout_at};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Presence;
 use crate::coalesce::NoAnswer;
 use crate::store::{Row, Store, StoreError, retry};
+
+/// Before a call that waited in vain for one of many rows is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 impl Presence {
     /// Asks the store in a task of its own, so that a caller that goes away cancels no transaction,
@@ -24,8 +29,10 @@ impl Presence {
             loop {
                 match retry(|| call(store.clone())).await {
                     Err(StoreError::Locked) if Instant::now() < deadline => {
-                        if let Some(row) = row.clone() {
-                            holds.released(row, deadline).await?;
+                        match row.clone() {
+                            Some(row) => holds.released(row, deadline).await?,
+                            // What it has locked on its way is others' for as long as it waited.
+                            None => sleep(PAUSE).await,
                         }
                     }
                     outcome => return outcome.map_err(NoAnswer::from),

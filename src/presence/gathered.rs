@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::coalesce::{Answered, Operation};
 use crate::domain::{
-    Beat, Beaten, Departures, DeparturesQuery, DeviceId, Heartbeat, Join, JoinLimits, JoinOutcome,
-    JoinRefusal, Joined, Lease, Participants, RoomCount, RoomId, SessionKey, SessionOutcome,
-    UserId,
+    Beat, Beaten, Blocked, Departures, DeparturesQuery, DeviceId, Heartbeat, Join, JoinLimits,
+    JoinOutcome, JoinRefusal, Joined, Lease, Participants, RoomCount, RoomId, SessionKey,
+    SessionOutcome, UserId,
 };
 use crate::store::{Row, Store, StoreError};
 use crate::wake::Wakes;
@@ -236,6 +236,26 @@ impl Operation for Disconnects {
 
     fn row(&self, session: &SessionKey) -> Option<Row> {
         Some(Row::of(session))
+    }
+}
+
+pub(super) struct ReaderChecks(pub(super) Store);
+
+impl Operation for ReaderChecks {
+    const NAME: &'static str = "reader";
+
+    type Request = (RoomId, Vec<UserId>);
+    type Answer = Vec<Option<Blocked>>;
+
+    async fn run(
+        &self,
+        batch: &[(RoomId, Vec<UserId>)],
+    ) -> Result<Vec<Answered<Self::Answer>>, StoreError> {
+        Ok(now(self.0.readers_blocked(batch).await?))
+    }
+
+    fn row(&self, _: &(RoomId, Vec<UserId>)) -> Option<Row> {
+        None
     }
 }
 

@@ -1,4 +1,4 @@
-//! Questions about the present: being in a room, seeing who is there, ending sessions.
+//! Questions about the present: being in a room, and seeing who is there.
 
 use std::sync::Arc;
 
@@ -6,11 +6,9 @@ use super::gathered::Sign;
 use super::{ListedJoin, Presence};
 use crate::coalesce::NoAnswer;
 use crate::domain::{
-    Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Participants, Removal,
-    RemovalOutcome, RoomCount, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId,
-    Whereabouts,
+    Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Participants,
+    RoomCount, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId, Whereabouts,
 };
-use crate::store::Row;
 
 impl Presence {
     /// Joins a room.
@@ -94,40 +92,6 @@ impl Presence {
     /// [`NoAnswer`]
     pub async fn departures(&self, query: DeparturesQuery) -> Result<Departures, NoAnswer> {
         self.departures.ask(query).await
-    }
-
-    /// Ends a member's sessions, whatever their devices do meanwhile.
-    ///
-    /// # Errors
-    /// [`NoAnswer`]
-    pub async fn remove(&self, removal: Removal) -> Result<RemovalOutcome, NoAnswer> {
-        let (row, wakes) = (Row::Room(removal.room_id.clone()), self.wakes.clone());
-        self.alone(Some(row), move |store| {
-            let (removal, wakes) = (removal.clone(), wakes.clone());
-            async move {
-                let outcome = store.remove(&removal).await?;
-                wakes.grown(std::iter::once(&removal.room_id));
-                Ok(outcome)
-            }
-        })
-        .await
-    }
-
-    /// Ends every session of a room; says how many there were.
-    ///
-    /// # Errors
-    /// [`NoAnswer`]
-    pub async fn close_room(&self, room_id: RoomId) -> Result<i32, NoAnswer> {
-        let (row, wakes) = (Row::Room(room_id.clone()), self.wakes.clone());
-        self.alone(Some(row), move |store| {
-            let (room_id, wakes) = (room_id.clone(), wakes.clone());
-            async move {
-                let ended = store.close_room(&room_id).await?;
-                wakes.grown(std::iter::once(&room_id));
-                Ok(ended)
-            }
-        })
-        .await
     }
 
     /// Lists the rooms with a live member that start with `prefix` and come after `after`.

@@ -6,6 +6,7 @@ mod gathered;
 mod history;
 mod measured;
 mod membership;
+mod moderation;
 mod pulse;
 mod service;
 

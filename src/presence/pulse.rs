@@ -20,6 +20,7 @@ pub struct PulseSettings {
 /// What one beat has to know of the one before.
 pub(super) struct Pulse {
     settings: PulseSettings,
+    instance: i64,
     /// By this host's monotonic clock, before the beat was sent: so its age is never taken for less than it is.
     last: Mutex<Option<Instant>>,
 }
@@ -28,6 +29,7 @@ impl Pulse {
     pub(super) fn new(settings: PulseSettings) -> Self {
         Self {
             settings,
+            instance: rand::random(),
             last: Mutex::new(None),
         }
     }
@@ -50,6 +52,7 @@ impl Presence {
             heartbeat_ms: leases.default_lease().heartbeat_ms,
             longest_lease_ms: leases.max_ms,
             max_pause,
+            instance: self.pulse.instance,
             since: self.pulse.last().map(|last| last.elapsed()),
         };
         // It cannot be stale.

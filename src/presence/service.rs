@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 
 use super::figures::Figures;
 use super::gathered::{
-    Counts, DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, Resizes,
+    Counts, DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, ReaderChecks,
+    Resizes,
 };
 use super::pulse::{Pulse, PulseSettings};
 use crate::coalesce::{self, Coalescer, Holds, Operation};
@@ -55,6 +56,7 @@ pub struct Presence {
     pub(super) lists: Queue<Lists>,
     pub(super) counts: Queue<Counts>,
     pub(super) departures: Queue<DeparturesOf>,
+    pub(super) readers: Queue<ReaderChecks>,
 }
 
 impl Presence {
@@ -117,6 +119,13 @@ impl Presence {
             lists: queue(Lists(store.clone()), coalescing, &holds, metrics, tasks),
             departures: queue(
                 DeparturesOf(store.clone()),
+                coalescing,
+                &holds,
+                metrics,
+                tasks,
+            ),
+            readers: queue(
+                ReaderChecks(store.clone()),
                 coalescing,
                 &holds,
                 metrics,

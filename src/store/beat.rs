@@ -14,10 +14,11 @@ impl Store {
         Ok(sqlx::query_as!(
             Beaten,
             r#"select was_outage as "was_outage!", paused_ms as "paused_ms!"
-               from leasehold.beat($1, $2, $3, $4, $5)"#,
+               from leasehold.beat($1, $2, $3, $4, $5, $6)"#,
             beat.heartbeat_ms.cast_signed(),
             beat.longest_lease_ms.cast_signed(),
             millis(beat.max_pause),
+            beat.instance,
             beat.since.map(millis),
             self.now,
         )

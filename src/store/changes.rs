@@ -1,6 +1,7 @@
 //! The history as an ordered feed: `leasehold.changes`.
 
 use super::error::promised;
+use super::history::decision;
 use super::{Store, StoreError};
 use crate::domain::{
     Change, ChangedSession, Changes, ChangesOutcome, DeviceId, Position, RoomId, UserId,
@@ -15,7 +16,8 @@ impl Store {
         let rows = sqlx::query!(
             r#"select settled_xact_id::text as "settled!", position_expired as "position_expired!",
                       more_is_coming as "more_is_coming!", xact_id::text as xact_id, event_id, part, kind,
-                      room_id, generation, version, user_id, device_id, epoch, reason, at
+                      room_id, generation, version, user_id, device_id, epoch, reason,
+                      member_count, ended_by, note, at
                from leasehold.changes_page($1::text::xid8, $2, $3, $4)"#,
             after.xact_id.to_string(),
             after.event_id,
@@ -59,6 +61,8 @@ impl Store {
                 version: promised(row.version, "version")?,
                 session,
                 reason: row.reason.map(|word| word.parse()).transpose()?,
+                member_count: promised(row.member_count, "member_count")?,
+                decision: decision(row.ended_by, row.note)?,
                 at: promised(row.at, "at")?,
             });
         }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{Store, StoreError};
-use crate::domain::{DeviceId, JoinPlace, Lifetime, PastSession, Period, RoomId, UserId};
+use crate::domain::{Decision, DeviceId, JoinPlace, Lifetime, PastSession, Period, RoomId, UserId};
 
 /// A row of the view `sessions`.
 struct SessionRow {
@@ -15,6 +15,9 @@ struct SessionRow {
     joined_at: DateTime<Utc>,
     ended_at: Option<DateTime<Utc>>,
     end_reason: Option<String>,
+    ended_by: Option<String>,
+    note: Option<String>,
+    last_seen_at: Option<DateTime<Utc>>,
     joined_version: i64,
     joined_event_id: i64,
 }
@@ -32,10 +35,20 @@ impl TryFrom<SessionRow> for PastSession {
             joined_at: row.joined_at,
             ended_at: row.ended_at,
             end_reason: row.end_reason.map(|word| word.parse()).transpose()?,
+            decision: decision(row.ended_by, row.note)?,
+            last_seen_at: row.last_seen_at,
             joined_version: row.joined_version,
             joined_event_id: row.joined_event_id,
         })
     }
+}
+
+/// What a removal says of itself.
+pub(super) fn decision(by: Option<String>, reason: Option<String>) -> Result<Decision, StoreError> {
+    Ok(Decision {
+        by: by.map(UserId::parse).transpose()?,
+        reason,
+    })
 }
 
 impl Store {
@@ -90,7 +103,8 @@ impl Store {
             SessionRow,
             r#"select room_id as "room_id!", generation as "generation!", user_id as "user_id!",
                       device_id as "device_id!", epoch as "epoch!", joined_at as "joined_at!", ended_at,
-                      end_reason, joined_version as "joined_version!", joined_event_id as "joined_event_id!"
+                      end_reason, ended_by, note, last_seen_at,
+                      joined_version as "joined_version!", joined_event_id as "joined_event_id!"
                from leasehold.sessions
                where room_id = $1 and generation = $2 and joined_version > $3
                order by joined_version
@@ -120,7 +134,8 @@ impl Store {
             SessionRow,
             r#"select room_id as "room_id!", generation as "generation!", user_id as "user_id!",
                       device_id as "device_id!", epoch as "epoch!", joined_at as "joined_at!", ended_at,
-                      end_reason, joined_version as "joined_version!", joined_event_id as "joined_event_id!"
+                      end_reason, ended_by, note, last_seen_at,
+                      joined_version as "joined_version!", joined_event_id as "joined_event_id!"
                from leasehold.sessions
                where user_id = $1
                  and ($2::timestamptz is null or ended_at is null or ended_at >= $2)

@@ -21,6 +21,7 @@ mod join;
 mod keys;
 mod leave;
 mod migrate;
+mod moderate;
 mod participants;
 mod pool;
 mod purge;

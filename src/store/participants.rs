@@ -68,9 +68,10 @@ pub(super) async fn read_rooms(
 ) -> Result<Vec<String>, StoreError> {
     let mut rows = sqlx::query!(
         r#"select room_id as "room_id!", as_of as "as_of!", has_expired as "has_expired!",
-                  generation, version, opened_at, user_id, device_id, epoch, arrival, joined_at,
+                  generation, version, opened_at, locked, user_id, device_id, epoch, arrival, arrived_at, joined_at,
                   last_seen_at, heartbeat_ms, lease_expires_at, status,
-                  cursor as "cursor: Json<Box<RawValue>>", metadata as "metadata: Json<Box<RawValue>>"
+                  cursor as "cursor: Json<Box<RawValue>>", metadata as "metadata: Json<Box<RawValue>>",
+                  info as "info: Json<Box<RawValue>>"
            from leasehold.room_sessions($1, $2)"#,
         rooms as &[&str],
         now,
@@ -97,6 +98,7 @@ pub(super) async fn read_rooms(
                 generation,
                 version,
                 opened_at,
+                is_locked: first.locked == Some(true),
             }),
             participants: Vec::new(),
         };
@@ -114,12 +116,14 @@ pub(super) async fn read_rooms(
                 status: promised(row.status, "status")?.parse()?,
                 cursor: row.cursor.map(|json| json.0),
                 metadata: row.metadata.map(|json| json.0),
+                info: row.info.map(|json| json.0),
             };
             match room.participants.last_mut() {
                 Some(person) if person.arrival == arrival => person.sessions.push(session),
                 _ => room.participants.push(Participant {
                     user_id: UserId::parse(user_id)?,
                     arrival,
+                    arrived_at: promised(row.arrived_at, "arrived_at")?,
                     sessions: vec![session],
                 }),
             }

@@ -16,7 +16,7 @@ impl Store {
     ) -> Result<Vec<RoomSummary>, StoreError> {
         let rows = sqlx::query!(
             r#"select room_id as "room_id!", generation as "generation!", version as "version!",
-                      opened_at as "opened_at!", member_count as "member_count!"
+                      opened_at as "opened_at!", locked as "locked!", member_count as "member_count!"
                from leasehold.list_rooms($1, $2, $3, $4)"#,
             prefix,
             after.map_or("", RoomId::as_str),
@@ -32,6 +32,7 @@ impl Store {
                     generation: row.generation,
                     version: row.version,
                     opened_at: row.opened_at,
+                    is_locked: row.locked,
                     member_count: row.member_count,
                 })
             })

@@ -203,6 +203,7 @@ mod tests {
         Participant {
             user_id: UserId::parse(user).unwrap(),
             arrival,
+            arrived_at: now,
             sessions: vec![LiveSession {
                 device_id: DeviceId::unnamed(),
                 epoch,
@@ -213,6 +214,7 @@ mod tests {
                 status: Status::Connected,
                 cursor: None,
                 metadata: None,
+                info: None,
             }],
         }
     }
@@ -223,6 +225,7 @@ mod tests {
             generation,
             version: 9,
             opened_at: as_of,
+            is_locked: false,
         });
         Participants {
             as_of,

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::watched::{LiveSettings, Room, Seat, Standing, Subscriber, Watched, lock};
 use super::watcher;
 use super::{Batch, Client};
-use crate::domain::{RoomId, View};
+use crate::domain::{RoomId, UserId, View};
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
 use crate::wake::Wakes;
@@ -96,7 +96,8 @@ impl Live {
         self.watchers.clone()
     }
 
-    /// Subscribes a client to a view of a room, whether or not it exists.
+    /// Subscribes a client to a view of a room, whether or not it exists; with `reader` until that user
+    /// is put out of it for a time.
     ///
     /// # Errors
     /// [`NoSeat`]
@@ -105,6 +106,7 @@ impl Live {
         id: &RoomId,
         view: View,
         client: Client,
+        reader: Option<UserId>,
     ) -> Result<Subscription, NoSeat> {
         let watched = &self.watched;
         if self.stop.is_cancelled() {
@@ -131,6 +133,7 @@ impl Live {
         let (sender, batches) = mpsc::channel(QUEUE);
         lock(&room.arriving).push(Subscriber {
             batches: sender,
+            reader,
             standing: Standing::Current,
         });
         drop(rooms);

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Batch, Client};
-use crate::domain::{RoomId, View};
+use crate::domain::{RoomId, UserId, View};
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
 use crate::wake::{Bell, Wakes};
@@ -54,6 +54,8 @@ pub(super) struct Room {
 /// The watcher's end of a subscription.
 pub(super) struct Subscriber {
     pub(super) batches: mpsc::Sender<Arc<Batch>>,
+    /// Who reads, where that is somebody who can be kept from it.
+    pub(super) reader: Option<UserId>,
     pub(super) standing: Standing,
 }
 

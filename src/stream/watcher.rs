@@ -1,5 +1,6 @@
 //! One room with subscribers: when it is read, and what they are told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::picture::Picture;
 use super::rate;
 use super::watched::{Room, Standing, Subscriber, Watched, lock};
 use crate::coalesce::NoAnswer;
-use crate::domain::{DeparturesQuery, Event, Participants};
+use crate::domain::{DeparturesQuery, Event, Participants, UserId};
 
 /// After a read that failed.
 const RETRY: Duration = Duration::from_millis(200);
@@ -29,6 +30,8 @@ struct Watcher {
     picture: Option<(Picture, String)>,
     /// Whether the last read succeeded.
     is_kept_up: bool,
+    /// When it was last asked who of the subscribers may not read the room any more.
+    readers_checked: Instant,
 }
 
 /// Runs as long as the room has subscribers.
@@ -40,6 +43,7 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
         newcomers: Vec::new(),
         picture: None,
         is_kept_up: false,
+        readers_checked: Instant::now(),
     };
     let mut last_look: Option<Instant> = None;
     let mut last_success = Instant::now();
@@ -160,9 +164,44 @@ impl Watcher {
             Some((_, id)) if events.is_empty() => id.clone(),
             _ => picture.id(&room.id),
         };
+        let someone_left = events
+            .iter()
+            .any(|e| matches!(e, Event::Left { .. } | Event::Snapshot));
         self.tell(&picture, events, &id);
         self.picture = Some((picture, id));
+        if someone_left || self.readers_checked.elapsed() >= self.watched.settings.poll {
+            self.readers_checked = Instant::now();
+            self.end_blocked().await?;
+        }
         Ok(turn)
+    }
+
+    /// Ends the subscriptions of those who were put out of the room for a time.
+    async fn end_blocked(&mut self) -> Result<(), NoAnswer> {
+        let readers = self.subscribers.iter().filter_map(|s| s.reader.clone());
+        let readers: BTreeSet<UserId> = readers.collect();
+        if readers.is_empty() {
+            return Ok(());
+        }
+        let readers: Vec<UserId> = readers.into_iter().collect();
+        let presence = &self.watched.presence;
+        let found = presence.readers_blocked(self.room.id.clone(), readers.clone());
+        let blocked = readers.into_iter().zip(found.await?);
+        let Some((picture, id)) = &self.picture else {
+            return Ok(());
+        };
+        for (user_id, _) in blocked.filter(|(_, block)| block.is_some()) {
+            let last = Event::Removed {
+                user_id: user_id.clone(),
+            };
+            let last = Batch::new(picture.written(&self.room.id, &[last]), id);
+            let of_them = |s: &mut Subscriber| s.reader.as_ref() == Some(&user_id);
+            for mut subscriber in self.subscribers.extract_if(.., of_them) {
+                // One that is behind is only cut off.
+                subscriber.send(Arc::clone(&last), Standing::Current);
+            }
+        }
+        Ok(())
     }
 
     async fn news(&self, before: &Picture, after: &Picture) -> Result<Vec<Event>, NoAnswer> {

@@ -38,6 +38,14 @@ struct ChangeAnswer<'a> {
     device_id: Option<&'a str>,
     epoch: Option<i64>,
     reason: Option<&'static str>,
+    /// How many members the room has after it.
+    member_count: i32,
+    /// Who removed somebody or closed the room, where that was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    /// Why, in their words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
     at_ms: i64,
 }
 
@@ -54,6 +62,9 @@ impl<'a> ChangeAnswer<'a> {
             device_id: session.and_then(|session| session.device_id.name()),
             epoch: session.map(|session| session.epoch),
             reason: change.reason.map(EndReason::as_str),
+            member_count: change.member_count,
+            by: change.decision.by(),
+            note: change.decision.reason.as_deref(),
             at_ms: change.at.timestamp_millis(),
         }
     }

@@ -1,6 +1,6 @@
 //! Every error code, in one table: what `docs/errors.md` lists and a test compares.
 
-use crate::domain::{JoinRefusal, StaleReason};
+use crate::domain::{JoinRefusal, NoPlace, StaleReason};
 
 macro_rules! codes {
     ($($status:literal { $($variant:ident => $word:literal, $meaning:literal;)+ })+) => {
@@ -38,15 +38,17 @@ codes! {
         BatchTooLarge => "batch_too_large", "A batch has more items than `LEASEHOLD_MAX_BATCH_ITEMS`; send several.";
     }
     401 {
-        Unauthorized => "unauthorized", "There is no credential, or it does not hold: unknown, expired, not yet valid, wrongly signed.";
+        Unauthorized => "unauthorized", "There is no credential, or it does not hold: unknown, expired, not yet valid, wrongly signed, for somebody else, with claims that cannot be.";
     }
     403 {
-        Forbidden => "forbidden", "The credential holds and does not allow this.";
-        Blocked => "blocked", "The user was removed from the room and may not join it yet.";
+        Forbidden => "forbidden", "The credential holds and does not allow this; or the request is of a page whose origin `LEASEHOLD_CORS_ORIGINS` does not name, or, without authentication, for a name other than this machine's own.";
+        Blocked => "blocked", "The user was put out of the room, or the room is closed for a time: no join, and for who was put out no reading, before `blockedUntilMs`. Stop until then.";
+        RoomLocked => "room_locked", "The room lets nobody in who is not inside.";
     }
     404 {
         NotFound => "not_found", "There is nothing at this address.";
         RoomNotFound => "room_not_found", "Nobody is in the room, so it does not exist.";
+        MemberNotFound => "member_not_found", "The person is not in the room.";
     }
     405 {
         MethodNotAllowed => "method_not_allowed", "The address has other methods; the header `Allow` names them.";
@@ -55,16 +57,16 @@ codes! {
         RequestTimeout => "request_timeout", "The body did not arrive within `LEASEHOLD_REQUEST_TIMEOUT_MS`.";
     }
     409 {
-        AlreadyPresent => "already_present", "`ifPresent: \"reject\"`, and the user has a live session in the room.";
-        RoomFull => "room_full", "The room has as many members as `LEASEHOLD_MAX_MEMBERS_PER_ROOM`.";
-        TooManyDevices => "too_many_devices", "The user has as many devices in the room as `LEASEHOLD_MAX_DEVICES_PER_MEMBER`.";
+        AlreadyPresent => "already_present", "`ifPresent: \"reject\"`, and the user has a live session on another device, whose `epoch`, `deviceId` and `expiresAtMs` are here.";
+        RoomFull => "room_full", "The room has as many members as `LEASEHOLD_MAX_MEMBERS_PER_ROOM`, or as this join may make it.";
+        TooManyDevices => "too_many_devices", "The user has as many devices in the room as `LEASEHOLD_MAX_DEVICES_PER_MEMBER`, and all of them are connected.";
         TooManyRooms => "too_many_rooms", "There are as many rooms as `LEASEHOLD_MAX_ROOMS`, and this one is not among them.";
         Superseded => "superseded", "Stale session: a later join on the same device took its place. Stop.";
         Expired => "expired", "Stale session: its lease ran out. Join again.";
-        Left => "left", "Stale session: it left.";
+        Left => "left", "Stale session: it left. Stop, or join again as somebody who comes back.";
         Removed => "removed", "Stale session: somebody removed it. Stop.";
-        RoomClosed => "room_closed", "Stale session: somebody closed the room.";
-        UnknownSession => "unknown_session", "Stale session: no such epoch is known on this device, or its history is purged.";
+        RoomClosed => "room_closed", "Stale session: somebody closed the room. Stop; a join would open it anew.";
+        UnknownSession => "unknown_session", "Stale session: no such epoch is known on this device, or its history is purged. Join again.";
     }
     410 {
         PositionExpired => "position_expired", "The history after this position is purged in part, or it is another database's. Start from the oldest kept or from `latest`.";
@@ -80,7 +82,7 @@ codes! {
     }
     503 {
         TooManySubscribers => "too_many_subscribers", "This instance serves as many subscriptions as `LEASEHOLD_MAX_SUBSCRIBERS`, or as many for the room as `LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM` or for the client as `LEASEHOLD_MAX_SUBSCRIBERS_PER_CLIENT`; try again later.";
-        Unavailable => "unavailable", "Overload, or the database does not answer; try again after `Retry-After` seconds.";
+        Unavailable => "unavailable", "Overload, or the database does not answer, or the key of a token is being fetched; try again after `Retry-After` seconds.";
     }
 }
 
@@ -97,14 +99,24 @@ impl From<StaleReason> for Code {
     }
 }
 
-impl From<JoinRefusal> for Code {
-    fn from(refusal: JoinRefusal) -> Self {
+impl From<NoPlace> for Code {
+    fn from(no_place: NoPlace) -> Self {
+        match no_place {
+            NoPlace::RoomFull => Self::RoomFull,
+            NoPlace::RoomLocked => Self::RoomLocked,
+            NoPlace::TooManyDevices => Self::TooManyDevices,
+            NoPlace::TooManyRooms => Self::TooManyRooms,
+        }
+    }
+}
+
+impl From<&JoinRefusal> for Code {
+    fn from(refusal: &JoinRefusal) -> Self {
         match refusal {
-            JoinRefusal::AlreadyPresent => Self::AlreadyPresent,
-            JoinRefusal::Blocked => Self::Blocked,
-            JoinRefusal::RoomFull => Self::RoomFull,
-            JoinRefusal::TooManyDevices => Self::TooManyDevices,
-            JoinRefusal::TooManyRooms => Self::TooManyRooms,
+            JoinRefusal::AlreadyPresent(_) => Self::AlreadyPresent,
+            JoinRefusal::Blocked(_) => Self::Blocked,
+            JoinRefusal::NoPlace(no_place) => (*no_place).into(),
+            JoinRefusal::Over(reason) => (*reason).into(),
         }
     }
 }
@@ -118,7 +130,7 @@ mod tests {
         for reason in StaleReason::ALL {
             assert_eq!(Code::from(*reason).as_str(), reason.as_str());
         }
-        for refusal in JoinRefusal::ALL {
+        for refusal in NoPlace::ALL {
             assert_eq!(Code::from(*refusal).as_str(), refusal.as_str());
         }
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Code;
-use crate::domain::InvalidId;
+use crate::domain::{Elsewhere, InvalidId};
 
 /// Every answer other than success.
 #[derive(Debug, Serialize, ToSchema)]
@@ -14,6 +14,42 @@ pub struct ErrorBody<'a> {
     pub error: &'a str,
     /// What a program tells apart; one of those in docs/errors.md.
     pub code: &'a str,
+    /// What goes with the code.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub details: Option<&'a ErrorDetails>,
+}
+
+/// What goes with some of the codes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ErrorDetails {
+    /// `blocked`
+    #[serde(rename_all = "camelCase")]
+    Blocked {
+        /// When the block ends.
+        blocked_until_ms: i64,
+    },
+    /// `already_present`: the newest session on another device.
+    #[serde(rename_all = "camelCase")]
+    AlreadyPresent {
+        /// The number of its join.
+        epoch: i64,
+        /// Null for the unnamed device.
+        device_id: Option<String>,
+        /// When its lease ends unless it is renewed.
+        expires_at_ms: i64,
+    },
+}
+
+impl From<&Elsewhere> for ErrorDetails {
+    fn from(elsewhere: &Elsewhere) -> Self {
+        Self::AlreadyPresent {
+            epoch: elsewhere.epoch,
+            device_id: elsewhere.device_id.name().map(str::to_owned),
+            expires_at_ms: elsewhere.lease_expires_at.timestamp_millis(),
+        }
+    }
 }
 
 /// A request that cannot be understood: a 400 that changes nothing.

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Code;
 use super::count::CountAnswer;
 use super::participants::{ParticipantAnswer, ParticipantsAnswer};
-use crate::domain::{EndReason, Event, Participants, RoomCount, RoomId};
+use crate::domain::{EndReason, Event, Participants, RoomCount, RoomId, UserId};
 
 /// What an event carries; which of them, its name says.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,6 +27,8 @@ pub enum EventBody<'a> {
     Stale(StaleBody<'a>),
     /// `count`
     Count(CountAnswer<'a>),
+    /// `removed`
+    Removed(RemovedBody<'a>),
 }
 
 /// `joined` and `updated`: a member as they are now.
@@ -37,6 +40,8 @@ pub struct PresentBody<'a> {
     generation: Option<i64>,
     version: Option<i64>,
     as_of_ms: i64,
+    /// How many persons are in the room at `asOfMs`.
+    member_count: usize,
     participant: ParticipantAnswer<'a>,
 }
 
@@ -49,6 +54,8 @@ pub struct LeftBody<'a> {
     generation: i64,
     version: i64,
     as_of_ms: i64,
+    /// How many persons are in the room at `asOfMs`.
+    member_count: usize,
     user_id: &'a str,
     epoch: i64,
     /// Null where the history is purged.
@@ -78,10 +85,21 @@ pub struct StaleBody<'a> {
     as_of_ms: i64,
 }
 
+/// `removed`: the reader was put out of the room for a time; the stream ends with it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RemovedEvent)]
+pub struct RemovedBody<'a> {
+    room_id: &'a str,
+    user_id: &'a str,
+    /// As the 403 says it that a new stream is answered.
+    code: &'static str,
+}
+
 /// An event on a socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMessage<'a> {
-    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `count` or `stale`.
+    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `count`, `stale` or `removed`.
     r#type: &'static str,
     /// Stands for the whole picture after the batch that the event belongs to.
     id: &'a str,
@@ -97,6 +115,7 @@ fn name(event: &Event) -> &'static str {
         Event::Left { .. } => "left",
         Event::RoomClosed { .. } => "room_closed",
         Event::Stale => "stale",
+        Event::Removed { .. } => "removed",
     }
 }
 
@@ -109,6 +128,7 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
             generation: picture.room.map(|room| room.generation),
             version: picture.room.map(|room| room.version),
             as_of_ms,
+            member_count: picture.participants.len(),
             participant: ParticipantAnswer::new(&picture.participants[*place]),
         }),
         Event::Left {
@@ -122,10 +142,12 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
             generation: *generation,
             version: *version,
             as_of_ms,
+            member_count: picture.participants.len(),
             user_id: user_id.as_str(),
             epoch: *epoch,
             reason: reason.map(EndReason::as_str),
         }),
+        Event::Removed { user_id } => EventBody::Removed(removed(room_id, user_id)),
         Event::Stale => EventBody::Stale(StaleBody {
             room_id: room_id.as_str(),
             as_of_ms,
@@ -141,6 +163,14 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
             as_of_ms,
             reason: reason.map(EndReason::as_str),
         }),
+    }
+}
+
+fn removed<'a>(room_id: &'a RoomId, user_id: &'a UserId) -> RemovedBody<'a> {
+    RemovedBody {
+        room_id: room_id.as_str(),
+        user_id: user_id.as_str(),
+        code: Code::Blocked.as_str(),
     }
 }
 
@@ -164,9 +194,13 @@ pub fn events(room_id: &RoomId, picture: &Participants, events: &[Event]) -> Vec
     events.iter().map(written).collect()
 }
 
-/// Events to those who follow a room's count: each tells what it is, or that it is not kept up.
+/// Events to those who follow a room's count: each tells what it is, that it is not kept up, or that the reader is put out.
 pub fn count_events(room_id: &RoomId, count: &RoomCount, events: &[Event]) -> Vec<Written> {
     let written = |event: &Event| match event {
+        Event::Removed { user_id } => Written {
+            name: name(event),
+            data: json(&removed(room_id, user_id)),
+        },
         Event::Stale => Written {
             name: name(event),
             data: json(&StaleBody {

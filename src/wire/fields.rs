@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Code, InvalidRequest};
+use crate::access::MAX_INFO_BYTES;
 use crate::domain::{DeviceId, Lease, LeaseRules, RoomId, SessionKey, UserId};
 
 /// What the fields of a request may be.
@@ -54,6 +55,11 @@ impl FieldRules {
             Code::MetadataTooLarge,
         )
     }
+}
+
+/// An `info` within the limit, or `null`.
+pub(super) fn info(raw: Option<Box<RawValue>>) -> Result<Option<Value>, InvalidRequest> {
+    object("info", raw, MAX_INFO_BYTES, Code::InvalidRequest)
 }
 
 /// An object of the shape `T`; the error names the field.
@@ -151,8 +157,8 @@ fn object(
     Ok(Some(value))
 }
 
-/// Postgres has no text with a NUL in it, not even within JSON.
-fn holds_nul(value: &Value) -> bool {
+/// Whether the value has a NUL anywhere. Postgres has no text with one in it, not even within JSON.
+pub fn holds_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
         Value::Array(items) => items.iter().any(holds_nul),

@@ -86,6 +86,14 @@ struct PastSessionAnswer<'a> {
     ended_at_ms: Option<i64>,
     /// `left`, `expired`, `superseded`, `removed` or `room_closed`.
     end_reason: Option<&'static str>,
+    /// The last heartbeat, or the join.
+    last_seen_ms: Option<i64>,
+    /// Who removed it or closed the room, where somebody did and said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    /// Why, in their words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 impl<'a> PastSessionAnswer<'a> {
@@ -99,6 +107,9 @@ impl<'a> PastSessionAnswer<'a> {
             joined_at_ms: session.joined_at.timestamp_millis(),
             ended_at_ms: session.ended_at.map(|at| at.timestamp_millis()),
             end_reason: session.end_reason.map(EndReason::as_str),
+            last_seen_ms: session.last_seen_at.map(|at| at.timestamp_millis()),
+            by: session.decision.by(),
+            reason: session.decision.reason.as_deref(),
         }
     }
 }

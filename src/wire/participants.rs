@@ -51,6 +51,8 @@ impl<'a> ParticipantsAnswer<'a> {
 #[schema(as = Participant)]
 pub(crate) struct ParticipantAnswer<'a> {
     user_id: &'a str,
+    /// Since when the person has been in the room, over reconnects.
+    arrived_at_ms: i64,
     #[serde(flatten)]
     newest: SessionAnswer<'a>,
     /// All sessions, newest first, where there are several.
@@ -68,6 +70,7 @@ impl<'a> ParticipantAnswer<'a> {
         });
         Self {
             user_id: member.user_id.as_str(),
+            arrived_at_ms: member.arrived_at.timestamp_millis(),
             newest: SessionAnswer {
                 status: member.status().as_str(),
                 last_seen_ms: member.last_seen_at().timestamp_millis(),
@@ -112,6 +115,9 @@ struct SessionAnswer<'a> {
     cursor: Option<&'a RawValue>,
     #[schema(value_type = Option<Object>)]
     metadata: Option<&'a RawValue>,
+    /// What a token or a server key vouched for; nobody else can set it.
+    #[schema(value_type = Option<Object>)]
+    info: Option<&'a RawValue>,
 }
 
 impl<'a> SessionAnswer<'a> {
@@ -124,6 +130,7 @@ impl<'a> SessionAnswer<'a> {
             expires_at_ms: session.lease_expires_at.timestamp_millis(),
             cursor: session.cursor.as_deref(),
             metadata: session.metadata.as_deref(),
+            info: session.info.as_deref(),
         }
     }
 }

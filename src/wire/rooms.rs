@@ -16,6 +16,10 @@ pub struct RoomAnswer<'a> {
     /// Live persons.
     member_count: usize,
     version: i64,
+    /// There and true where nobody is let in who is not inside.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    locked: bool,
 }
 
 impl<'a> RoomAnswer<'a> {
@@ -27,6 +31,7 @@ impl<'a> RoomAnswer<'a> {
             opened_at_ms: head.opened_at.timestamp_millis(),
             member_count: found.participants.len(),
             version: head.version,
+            locked: head.is_locked,
         }
     }
 
@@ -38,6 +43,7 @@ impl<'a> RoomAnswer<'a> {
             // A count is not negative.
             member_count: usize::try_from(room.member_count).unwrap_or(0),
             version: room.version,
+            locked: room.is_locked,
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use leasehold::access::Scope;
 use leasehold::http;
-use leasehold::http::auth::mint;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::support::{App, Database, SECRET, serve_args};
+use super::support::{App, Database, SECRET, mint, serve_args};
 
 /// Who the table asks as; the token of each.
 fn callers() -> Vec<(&'static str, Option<String>)> {
@@ -89,11 +88,17 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
         ("DELETE", "/rooms/{roomId}" | "/rooms/{roomId}/participants/{userId}")
         | (
             "GET",
-            "/rooms/{roomId}/generations" | "/rooms/{roomId}/generations/{generation}/sessions",
-        ) => &["admin of the rooms", "admin", "server"],
-        ("GET", "/users/{userId}/sessions" | "/changes") | ("POST", "/heartbeats" | "/leaves") => {
-            &["admin", "server"]
+            "/rooms/{roomId}/generations"
+            | "/rooms/{roomId}/generations/{generation}/sessions"
+            | "/rooms/{roomId}/blocks",
+        )
+        | ("PUT" | "DELETE", "/rooms/{roomId}/lock")
+        | ("PATCH", "/rooms/{roomId}/participants/{userId}") => {
+            &["admin of the rooms", "admin", "server"]
         }
+        ("GET" | "DELETE", "/users/{userId}/sessions")
+        | ("GET", "/changes")
+        | ("POST", "/heartbeats" | "/leaves") => &["admin", "server"],
         _ => unreachable!("say in this table who may ask {method} {path}"),
     }
 }
@@ -125,7 +130,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
                 Method::from_bytes(method.as_bytes()).unwrap(),
                 format!("{}{address}{query}", app.url),
             );
-            if method == "POST" {
+            if ["POST", "PATCH"].contains(&method) {
                 request = request.json(&json!({
                     "userId": "alice", "epoch": 1, "cursor": null, "heartbeats": [], "leaves": [],
                 }));

@@ -433,11 +433,11 @@ async fn what_is_not_http_is_refused_and_the_next_request_is_served() {
     let address = app.url.trim_start_matches("http://").to_owned();
     for bytes in [
         &b"nonsense\r\n\r\n"[..],
-        b"GET /rooms/\xff/participants HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"GET /rooms/a b/participants HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"POST /rooms/r/join HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
-        b"POST /rooms/r/leave HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n",
-        b"POST /rooms/r/join HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /rooms/\xff/participants HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"GET /rooms/a b/participants HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"POST /rooms/r/join HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /rooms/r/leave HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n",
+        b"POST /rooms/r/join HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
         b"\x16\x03\x01\x02\x00",
     ] {
         let address = address.clone();

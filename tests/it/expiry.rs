@@ -3,7 +3,7 @@
 use leasehold::domain::{IfPresent, Join, JoinRefusal, StaleReason};
 use leasehold::store::SweepBatch;
 
-use super::support::{Database, Renew, beat, join, room, session, t};
+use super::support::{Database, Renew, beat, join, join_on, room, session, t};
 
 /// A lease of 15 s that begins at 0 ends at 15,000.
 const BOUNDARY: [(i64, bool); 3] = [(14_999, true), (15_000, true), (15_001, false)];
@@ -70,7 +70,7 @@ async fn a_join_that_rejects_the_present_finds_one_up_to_the_end_of_its_lease() 
     for (ms, lives) in BOUNDARY {
         let join = Join {
             if_present: IfPresent::Reject,
-            ..join(&ms.to_string(), "alice")
+            ..join_on(&ms.to_string(), "alice", "another")
         };
         let outcome = database
             .at(t(ms))
@@ -78,7 +78,10 @@ async fn a_join_that_rejects_the_present_finds_one_up_to_the_end_of_its_lease() 
             .await
             .unwrap();
         match &outcome[0] {
-            Err(refusal) => assert!(lives && *refusal == JoinRefusal::AlreadyPresent, "at {ms}"),
+            Err(refusal) => assert!(
+                lives && matches!(refusal, JoinRefusal::AlreadyPresent(_)),
+                "at {ms}"
+            ),
             Ok(joined) => {
                 assert!(!lives, "at {ms}");
                 assert_eq!((joined.epoch, joined.generation), (2, 2));

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold::access::Scope;
-use leasehold::http::auth::mint;
 use serde_json::{Value, json};
 
-use super::support::{App, Database, Events, Picture, SECRET, Socket};
+use super::support::{App, Database, Events, Picture, SECRET, Socket, mint};
 
 fn query(rooms: impl IntoIterator<Item = String>) -> String {
     let rooms = rooms.into_iter().map(|room| format!("room={room}"));

@@ -200,8 +200,8 @@ async fn a_block_that_ended_is_purged_and_one_that_holds_is_not() {
     let database = Database::new().await;
     database
         .execute(
-            "insert into leasehold.blocks values ('r', 'alice', to_timestamp(0)), \
-             ('r', 'bob', 'infinity')",
+            "insert into leasehold.blocks values ('r', 'alice', to_timestamp(0), to_timestamp(0)), \
+             ('r', 'bob', 'infinity', to_timestamp(0))",
         )
         .await;
     assert_eq!(purge_all(&database.at(t(0))).await.blocks_purged, 1);
@@ -236,7 +236,7 @@ async fn a_block_that_somebody_prolongs_meanwhile_is_kept() {
         .join(&[join("r", "alice")], Default::default())
         .await
         .unwrap();
-    assert_eq!(refused, [Err(JoinRefusal::Blocked)]);
+    assert!(matches!(refused[0], Err(JoinRefusal::Blocked(_))));
     database.verify().await;
 }
 

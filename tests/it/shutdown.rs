@@ -5,7 +5,6 @@ use std::time::Duration;
 use leasehold::access::Scope;
 use leasehold::coalesce;
 use leasehold::domain::JoinLimits;
-use leasehold::http::auth::mint;
 use leasehold::presence::{Presence, PresenceSettings, PulseSettings};
 use leasehold::telemetry::Metrics;
 use leasehold::wake::Wakes;
@@ -14,12 +13,19 @@ use sqlx::raw_sql;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::support::{App, Database, SECRET, Socket, join, serve_args};
+use super::support::{App, Database, SECRET, Socket, join, mint, serve_args};
 
 #[tokio::test]
 async fn a_join_in_flight_on_a_socket_that_ends_is_reported_lost() {
     let database = Database::new().await;
-    let flags = ["--timeout-ms", "20s", "--jwt-hs256-secret", SECRET];
+    let flags = [
+        "--timeout-ms",
+        "20s",
+        "--jwt-hs256-secret",
+        SECRET,
+        "--jwt-leeway",
+        "0",
+    ];
     let app = App::spawn_with(&database, &flags).await;
     let token = |user: &str, seconds| {
         let rooms = Some(vec!["r".to_owned()]);

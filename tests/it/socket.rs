@@ -38,7 +38,7 @@ async fn a_member_joins_moves_and_leaves_on_a_socket_and_hears_of_it() {
         .unwrap();
     let mut body = joined["body"].clone();
     for answer in [&mut over_http, &mut body] {
-        for instant in ["expiresAtMs", "asOfMs"] {
+        for instant in ["arrivedAtMs", "expiresAtMs", "asOfMs"] {
             assert!(
                 answer
                     .as_object_mut()

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use leasehold::access::Scope;
-use leasehold::http::auth::mint;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::support::{App, Database, SECRET, Socket};
+use super::support::{App, Database, SECRET, Socket, mint};
 
 const KEY: &str = "a-server-key";
 
@@ -76,7 +75,8 @@ async fn what_a_socket_asks_about_anothers_session_is_refused_and_changes_nothin
 #[tokio::test]
 async fn a_socket_is_closed_with_1008_when_its_token_ends() {
     let database = Database::new().await;
-    let app = App::spawn_with(&database, &["--jwt-hs256-secret", SECRET]).await;
+    let flags = ["--jwt-hs256-secret", SECRET, "--jwt-leeway", "0"];
+    let app = App::spawn_with(&database, &flags).await;
     let mut lasting = socket(&app, &token("bob", 600)).await;
     lasting.until("snapshot").await;
     let opened = Instant::now();

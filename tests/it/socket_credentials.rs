@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use leasehold::access::Scope;
-use leasehold::http::auth::mint;
 use serde_json::{Value, json};
 
-use super::support::{App, Database, SECRET, Socket};
+use super::support::{App, Database, SECRET, Socket, mint};
 
 fn token(user: &str, rooms: &str, seconds: u64) -> String {
     let rooms = Some(vec![rooms.to_owned()]);
@@ -31,7 +30,8 @@ fn authenticate(token: &str) -> Value {
 #[tokio::test]
 async fn a_fresh_token_prolongs_a_socket_and_nobody_sees_a_change() {
     let database = Database::new().await;
-    let app = App::spawn_with(&database, &["--jwt-hs256-secret", SECRET]).await;
+    let flags = ["--jwt-hs256-secret", SECRET, "--jwt-leeway", "0"];
+    let app = App::spawn_with(&database, &flags).await;
     let mut lasting = socket(&app, &token("bob", "r", 600)).await;
     lasting.until("snapshot").await;
     let mut alice = socket(&app, &token("alice", "r", 2)).await;

@@ -247,8 +247,8 @@ async fn it_reports_a_member_whose_end_is_recorded() {
     is_reported(
         "insert into leasehold.membership_events
                 (room_id, generation, version, user_id, device_id, epoch, kind, reason,
-                 occurred_at, recorded_at, last_seen_at)
-         values ('r', 1, 6, 'bob', '', 1, 'ended', 'left', now(), now(), now())",
+                 occurred_at, recorded_at, last_seen_at, member_count)
+         values ('r', 1, 6, 'bob', '', 1, 'ended', 'left', now(), now(), now(), 1)",
         7,
         "epoch 1 is a member without a join in the history",
     )
@@ -273,6 +273,17 @@ async fn it_reports_an_end_before_the_join() {
           where room_id = 's' and generation = 1",
         7,
         "epoch 1 ended at version 1, before it joined at version 2",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn it_reports_an_event_that_counts_the_members_wrong() {
+    is_reported(
+        "update leasehold.membership_events set member_count = 9
+          where room_id = 's' and kind = 'ended'",
+        7,
+        "version 2 of generation 1 says that 9 members are left, but it is 0",
     )
     .await;
 }

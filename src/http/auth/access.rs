@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 
-use super::token;
-use crate::access::Caller;
-use crate::domain::{RoomId, SessionKey, UserId};
+use super::claims;
+use crate::access::{Caller, Grant};
+use crate::domain::{Join, RoomId, SessionKey, UserId};
 use crate::http::ApiError;
+use crate::http::client_address::client_address;
 use crate::stream::Client;
 
 /// Who asks, proven, and within their rate. A handler that takes this is not public.
 #[derive(Debug, Clone)]
 pub struct Access {
     caller: Caller,
-    /// In seconds of Unix time, by this host's clock.
-    expires_at: Option<u64>,
+    /// In Unix time, by this host's clock.
+    expires_at: Option<Duration>,
 }
 
 impl Access {
@@ -27,8 +28,8 @@ impl Access {
         }
     }
 
-    /// By one that ends then.
-    pub(super) fn until(caller: Caller, expires_at: u64) -> Self {
+    /// By one that ends then, in Unix time.
+    pub(super) fn until(caller: Caller, expires_at: Duration) -> Self {
         Self {
             caller,
             expires_at: Some(expires_at),
@@ -38,7 +39,7 @@ impl Access {
     /// As whom this request is counted.
     pub fn client(&self, request: &HttpRequest) -> Client {
         match &self.caller {
-            Caller::Anyone => Client::at(request.peer_addr().map(|address| address.ip())),
+            Caller::Anyone => Client::at(client_address(request)),
             Caller::Server => Client::Server,
             Caller::Client(grant) => Client::Subject(grant.subject.clone()),
         }
@@ -114,10 +115,47 @@ impl Access {
         )
     }
 
-    /// How long the credential still holds; `None` where it does not end. A stream ends with it.
+    /// The join with what vouches for it: the claims of the caller's token, or what a server key passed.
+    ///
+    /// # Errors
+    /// 403 where the holder of a token passes what only its claims can say.
+    pub fn vouch(&self, join: Join) -> Result<Join, ApiError> {
+        let Some(grant) = self.grant() else {
+            return Ok(join);
+        };
+        allow(
+            join.info.is_none() && join.capacity.is_none(),
+            "info and maxMembers are claims of the token; only a server key passes them in a join",
+        )?;
+        Ok(Join {
+            // It speaks of the token's holder, whomever an admin lets in.
+            info: grant.info.clone().filter(|_| grant.subject == join.user_id),
+            capacity: grant.max_members,
+            ..join
+        })
+    }
+
+    /// Whom the token names; nobody by a server key.
+    pub fn subject(&self) -> Option<&UserId> {
+        self.grant().map(|grant| &grant.subject)
+    }
+
+    /// Who reads this room, where that is somebody who can be kept from it: admins of it cannot.
+    pub fn reader_of(&self, room: &RoomId) -> Option<&UserId> {
+        self.subject().filter(|_| !self.caller.may_administer(room))
+    }
+
+    fn grant(&self) -> Option<&Grant> {
+        match &self.caller {
+            Caller::Anyone | Caller::Server => None,
+            Caller::Client(grant) => Some(grant),
+        }
+    }
+
+    /// How long the credential still holds, leeway included; `None` where it does not end. A stream ends with it.
     pub fn expires_in(&self) -> Option<Duration> {
         self.expires_at
-            .map(|at| Duration::from_secs(at.saturating_sub(token::unix_time())))
+            .map(|at| at.saturating_sub(claims::unix_time()))
     }
 }
 

@@ -7,10 +7,12 @@ use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::Query;
 use anyhow::Context;
 use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
 
 use super::Access;
+use super::published::PublishedKeys;
 use super::server_keys::ServerKeys;
-use super::token::{TokenSettings, Tokens};
+use super::token::{TokenSettings, Tokens, Unproven};
 use crate::access::Caller;
 use crate::http::ApiError;
 
@@ -41,15 +43,29 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// Reads the keys.
+    /// Reads the keys. Published ones that cannot be had now are fetched later: an identity provider that is
+    /// away for a moment keeps no service from starting.
     ///
     /// # Errors
     /// Names the setting whose key cannot be read.
-    pub fn new(settings: AuthSettings) -> anyhow::Result<Self> {
-        Ok(Self {
+    pub async fn new(settings: AuthSettings) -> anyhow::Result<Self> {
+        let authentication = Self {
             server_keys: ServerKeys::new(settings.server_keys, settings.server_keys_file)?,
             tokens: Tokens::new(settings.tokens).context("the keys for client tokens")?,
-        })
+        };
+        if let Some(published) = authentication.tokens.published() {
+            published.refresh().await;
+        }
+        Ok(authentication)
+    }
+
+    /// What fetches published keys, until `stop`.
+    pub fn refreshing(
+        &self,
+        stop: CancellationToken,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let published = self.tokens.published().cloned();
+        published.map(|published| PublishedKeys::run(published, stop))
     }
 
     /// Whether there is any credential to ask for.
@@ -58,10 +74,10 @@ impl Authentication {
     }
 
     pub(super) fn authenticate(&self, request: &HttpRequest) -> Result<Access, ApiError> {
-        if !self.is_required() {
-            return Ok(Access::unlimited(Caller::Anyone));
+        match self.is_required() {
+            true => self.verify(&credential(request)?),
+            false => Ok(Access::unlimited(Caller::Anyone)),
         }
-        self.verify(&credential(request)?)
     }
 
     /// Who holds this credential, however it came.
@@ -72,10 +88,12 @@ impl Authentication {
         if self.server_keys.contains(credential) {
             return Ok(Access::unlimited(Caller::Server));
         }
-        let (grant, expires_at) = self
-            .tokens
-            .verify(credential)
-            .map_err(|reason| ApiError::unauthorized(reason, CHALLENGE_INVALID))?;
+        let (grant, expires_at) = self.tokens.verify(credential).map_err(|why| match why {
+            Unproven::Refused(reason) => ApiError::unauthorized(reason, CHALLENGE_INVALID),
+            Unproven::Pending => ApiError::unavailable(
+                "the token's key is not known yet, and is looked for; try again",
+            ),
+        })?;
         Ok(Access::until(Caller::Client(grant), expires_at))
     }
 }

@@ -9,6 +9,7 @@ use actix_web::{FromRequest, HttpRequest};
 use super::rate_limit::RateLimit;
 use super::{Access, Authentication, RateSettings};
 use crate::http::ApiError;
+use crate::http::client_address::client_address;
 use crate::stream::Client;
 
 /// The credentials that hold, and how often one client may ask.
@@ -32,7 +33,7 @@ impl Gate {
         if let Some(limit) = &self.rate_limit {
             let client = match &access {
                 Ok(access) => access.client(request),
-                Err(_) => Client::at(request.peer_addr().map(|address| address.ip())),
+                Err(_) => Client::at(client_address(request)),
             };
             limit.admit(&client)?;
         }

@@ -4,15 +4,21 @@
 
 mod access;
 mod authentication;
+mod claims;
 mod gate;
 mod jwks;
 mod key_file;
+mod mint;
+mod published;
 mod rate_limit;
 mod server_keys;
 mod token;
 
 pub use access::Access;
 pub use authentication::{AuthSettings, Authentication};
+pub use claims::ClaimRules;
 pub use gate::Gate;
+pub use mint::{NewToken, mint};
+pub use published::{KeySetUrl, PublishedSettings};
 pub use rate_limit::RateSettings;
-pub use token::{TokenSettings, mint};
+pub use token::TokenSettings;

@@ -1,186 +1,179 @@
 //! Client tokens: JWTs, signed with a shared secret, a private key, or one of a published set.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{anyhow, bail};
-use jsonwebtoken::{
-    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
-};
+use anyhow::bail;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, DecodingKey, Header, crypto, decode_header};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
 
-use super::jwks::Jwks;
+use super::claims::{ClaimRules, Claims, unix_time};
+use super::jwks::KeySet;
 use super::key_file::KeyFile;
-use crate::access::{Grant, RoomPattern, Scope};
-use crate::domain::UserId;
+use super::published::{PublishedKeys, PublishedSettings};
+use crate::access::Grant;
 
-/// The longest token that is looked at, in bytes.
-const MAX_BYTES: usize = 8_192;
+/// The longest token that is looked at, in bytes: one with the largest `info` fits twice.
+const MAX_BYTES: usize = 16_384;
 
 /// The shortest shared secret: as long as the hash, or it could be guessed from one token.
 const MIN_SECRET_BYTES: usize = 32;
 
-/// Which keys sign client tokens; several may.
+/// Which keys sign client tokens, of which several may, and what the tokens must say.
 #[derive(Debug, Clone, Default)]
 pub struct TokenSettings {
     /// For HS256.
     pub hs256_secret: Option<SecretString>,
-    /// A PEM file for RS256 or EdDSA; read again when it changes.
+    /// A PEM file for RS256, ES256 or EdDSA; read again when it changes.
     pub public_key_file: Option<PathBuf>,
-    /// A file with a JSON Web Key Set for RS256 or EdDSA; read again when it changes.
+    /// A file with a JSON Web Key Set for them; read again when it changes.
     pub jwks_file: Option<PathBuf>,
+    /// Where such a set is published.
+    pub published: Option<PublishedSettings>,
+    /// What every token must say.
+    pub rules: ClaimRules,
 }
 
 /// The keys, each with the one algorithm that it is for.
-#[derive(Default)]
 pub(crate) struct Tokens {
     hs256: Option<DecodingKey>,
-    public: Option<KeyFile<(Algorithm, DecodingKey)>>,
-    jwks: Option<Jwks>,
+    files: Vec<KeyFile<KeySet>>,
+    published: Option<Arc<PublishedKeys>>,
+    rules: ClaimRules,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Claims {
-    sub: String,
-    exp: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rooms: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<String>,
+/// Why a token proves nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unproven {
+    /// A sentence, and nothing of the token.
+    Refused(&'static str),
+    /// The key that it names is being looked for where keys are published.
+    Pending,
+}
+
+impl From<&'static str> for Unproven {
+    fn from(reason: &'static str) -> Self {
+        Self::Refused(reason)
+    }
 }
 
 impl Tokens {
+    /// Reads the keys, but for those that are published.
     pub(crate) fn new(settings: TokenSettings) -> anyhow::Result<Self> {
-        let hs256 = match settings.hs256_secret {
-            Some(secret) if secret.expose_secret().len() < MIN_SECRET_BYTES => bail!(
-                "LEASEHOLD_JWT_HS256_SECRET has {} bytes, but must have at least {MIN_SECRET_BYTES}",
-                secret.expose_secret().len()
-            ),
-            Some(secret) => Some(DecodingKey::from_secret(secret.expose_secret().as_bytes())?),
+        let hs256 = match &settings.hs256_secret {
+            Some(secret) => {
+                require_length(secret)?;
+                Some(DecodingKey::from_secret(secret.expose_secret().as_bytes())?)
+            }
             None => None,
         };
-        let open = |path| KeyFile::open("LEASEHOLD_JWT_PUBLIC_KEY_FILE", path, parse_pem);
-        let public = settings.public_key_file.map(open).transpose()?;
-        let jwks = settings.jwks_file.map(Jwks::open).transpose()?;
+        let mut files = Vec::new();
+        if let Some(path) = settings.public_key_file {
+            let setting = "LEASEHOLD_JWT_PUBLIC_KEY_FILE";
+            files.push(KeyFile::open(setting, path, KeySet::parse_pem)?);
+        }
+        if let Some(path) = settings.jwks_file {
+            files.push(KeyFile::open("LEASEHOLD_JWKS_FILE", path, KeySet::parse)?);
+        }
+        let published = settings.published.map(PublishedKeys::new);
+        let has_public_keys = !files.is_empty() || published.is_some();
+        if has_public_keys && settings.rules.audiences.is_empty() {
+            tracing::warn!(
+                "whoever signs tokens with these public keys may sign them for other services too, and \
+                 this one takes them all; set LEASEHOLD_JWT_AUDIENCE"
+            );
+        }
         Ok(Self {
             hs256,
-            public,
-            jwks,
+            files,
+            published: published.map(Arc::new),
+            rules: settings.rules,
         })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.hs256.is_none() && self.public.is_none() && self.jwks.is_none()
+        self.hs256.is_none() && self.files.is_empty() && self.published.is_none()
     }
 
-    /// What the token grants and when it ends, in seconds of Unix time.
+    pub(crate) fn published(&self) -> Option<&Arc<PublishedKeys>> {
+        self.published.as_ref()
+    }
+
+    /// What the token grants and when that ends, in Unix time.
     ///
     /// # Errors
-    /// A sentence that says why it does not hold, and nothing of the token.
-    pub(crate) fn verify(&self, token: &str) -> Result<(Grant, u64), &'static str> {
+    /// [`Unproven`]
+    pub(crate) fn verify(&self, token: &str) -> Result<(Grant, Duration), Unproven> {
         if token.len() > MAX_BYTES {
-            return Err("the credential is too long");
+            return Err("the credential is too long".into());
         }
         let header = decode_header(token)
             .map_err(|_| "the credential is neither a server key nor a token")?;
-        // A key is only ever tried with its own algorithm: the token does not choose.
-        let (algorithm, keys): (Algorithm, Vec<DecodingKey>) = match header.alg {
-            Algorithm::HS256 => (Algorithm::HS256, self.hs256.iter().cloned().collect()),
-            algorithm @ (Algorithm::RS256 | Algorithm::EdDSA) => {
-                let public = self.public.iter().map(KeyFile::keys);
-                let mut keys: Vec<_> = public
-                    .filter(|public| public.0 == algorithm)
-                    .map(|public| public.1.clone())
-                    .collect();
-                if let Some(jwks) = &self.jwks {
-                    keys.extend(jwks.keys(algorithm, header.kid.as_deref()));
-                }
-                (algorithm, keys)
-            }
-            _ => return Err("the token's algorithm is not one of HS256, RS256, EdDSA"),
+        // RFC 7515: what is critical and not understood refuses the token. Nothing is understood.
+        if header.crit.is_some() {
+            return Err("the token's header has a crit, which is not understood".into());
+        }
+        let (message, signature) = token.rsplit_once('.').ok_or("the token cannot be read")?;
+        self.require_signature(message, signature, &header)?;
+        let claims = claims(message).ok_or("the token's claims must be a JSON object")?;
+        Ok(self.rules.read(&claims, unix_time())?)
+    }
+
+    /// A key is only ever tried with its own algorithm: the token does not choose.
+    fn require_signature(
+        &self,
+        message: &str,
+        signature: &str,
+        header: &Header,
+    ) -> Result<(), Unproven> {
+        let (algorithm, id) = (header.alg, header.kid.as_deref());
+        let mut is_known = false;
+        let mut signs = |key: &DecodingKey| {
+            is_known = true;
+            crypto::verify(signature, message.as_bytes(), key, algorithm).unwrap_or(false)
         };
-        let mut validation = Validation::new(algorithm);
-        validation.leeway = 0;
-        validation.validate_nbf = true;
-        validation.validate_aud = false;
-        validation.set_required_spec_claims(&["exp", "sub"]);
-        let mut reason = "the token's key is unknown";
-        for key in keys {
-            match decode::<Claims>(token, &key, &validation) {
-                Ok(data) => return grant(data.claims),
-                Err(error) => reason = explain(error.kind()),
+        let is_genuine = match algorithm {
+            Algorithm::HS256 => self.hs256.iter().any(signs),
+            Algorithm::RS256 | Algorithm::ES256 | Algorithm::EdDSA => {
+                let mut files = self.files.iter();
+                if files.any(|file| file.keys().keys(algorithm, id).any(&mut signs)) {
+                    return Ok(());
+                }
+                match &self.published {
+                    Some(published) => published.tried(algorithm, id, signs)?,
+                    None => false,
+                }
             }
+            _ => {
+                return Err(
+                    "the token's algorithm is not one of HS256, RS256, ES256, EdDSA".into(),
+                );
+            }
+        };
+        match (is_genuine, is_known) {
+            (true, _) => Ok(()),
+            (false, true) => Err("the token's signature is wrong".into()),
+            (false, false) => Err("the token's key is unknown".into()),
         }
-        Err(reason)
     }
 }
 
-fn grant(claims: Claims) -> Result<(Grant, u64), &'static str> {
-    let subject = UserId::parse(claims.sub).map_err(|_| "the token's sub is not a valid userId")?;
-    let scopes = match &claims.scope {
-        // Other words may be meant for other services.
-        Some(words) => words.split_whitespace().filter_map(Scope::parse).collect(),
-        None => vec![Scope::Member],
-    };
-    let rooms = claims
-        .rooms
-        .map(|rooms| rooms.iter().map(|room| RoomPattern::parse(room)).collect());
-    Ok((
-        Grant {
-            subject,
-            scopes,
-            rooms,
-        },
-        claims.exp,
-    ))
+fn claims(message: &str) -> Option<Claims> {
+    let (_, payload) = message.split_once('.')?;
+    let json = BASE64_URL_SAFE_NO_PAD.decode(payload).ok()?;
+    serde_json::from_slice(&json).ok()
 }
 
-fn explain(kind: &jsonwebtoken::errors::ErrorKind) -> &'static str {
-    use jsonwebtoken::errors::ErrorKind;
-    match kind {
-        ErrorKind::ExpiredSignature => "the token has expired",
-        ErrorKind::ImmatureSignature => "the token does not hold yet",
-        ErrorKind::InvalidSignature => "the token's signature is wrong",
-        ErrorKind::MissingRequiredClaim(_) => "the token must have the claims exp and sub",
-        ErrorKind::Json(_) => {
-            "the token's claims cannot be read: sub is a string, exp a number, rooms a list of strings, scope a string"
-        }
-        _ => "the token cannot be read",
-    }
-}
-
-fn parse_pem(pem: &[u8]) -> anyhow::Result<(Algorithm, DecodingKey)> {
-    let ed = DecodingKey::from_ed_pem(pem).map(|key| (Algorithm::EdDSA, key));
-    let rsa = || DecodingKey::from_rsa_pem(pem).map(|key| (Algorithm::RS256, key));
-    ed.or_else(|_| rsa())
-        .map_err(|_| anyhow!("it must be a PEM file with a public key for RS256 or EdDSA"))
-}
-
-/// Now, in seconds of Unix time, by this host's clock: tokens are judged by it, leases never.
-pub(crate) fn unix_time() -> u64 {
-    jsonwebtoken::get_current_timestamp()
-}
-
-/// Makes a token for development, signed with the shared secret.
-///
 /// # Errors
-/// Where the secret is too short.
-pub fn mint(
-    secret: &SecretString,
-    subject: String,
-    rooms: Option<Vec<String>>,
-    scope: Scope,
-    lifetime_seconds: u64,
-) -> anyhow::Result<String> {
-    if secret.expose_secret().len() < MIN_SECRET_BYTES {
-        bail!("LEASEHOLD_JWT_HS256_SECRET must have at least {MIN_SECRET_BYTES} bytes");
+/// Where it is too short.
+pub(crate) fn require_length(secret: &SecretString) -> anyhow::Result<()> {
+    match secret.expose_secret().len() {
+        length if length < MIN_SECRET_BYTES => bail!(
+            "LEASEHOLD_JWT_HS256_SECRET has {length} bytes, but must have at least {MIN_SECRET_BYTES}"
+        ),
+        _ => Ok(()),
     }
-    let claims = Claims {
-        sub: subject,
-        exp: unix_time() + lifetime_seconds,
-        rooms,
-        scope: Some(scope.as_str().to_owned()),
-    };
-    let key = EncodingKey::from_secret(secret.expose_secret().as_bytes())?;
-    Ok(encode(&Header::new(Algorithm::HS256), &claims, &key)?)
 }

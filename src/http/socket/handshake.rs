@@ -14,6 +14,7 @@ use super::log::Log;
 use super::request::Asker;
 use super::sessions::Sessions;
 use crate::domain::{RoomId, View};
+use crate::http::admission::require_reader;
 use crate::http::auth::Gate;
 use crate::http::path::RoomPath;
 use crate::http::peer::Peer;
@@ -47,7 +48,7 @@ pub(crate) async fn socket(
     RoomPath(room_id): RoomPath,
     Query(query): Query<ViewQuery>,
 ) -> Result<HttpResponse, ApiError> {
-    access.may_read(&room_id)?;
+    require_reader(&api, &access, &room_id).await?;
     let first = Some((room_id, view(query.view.as_deref())?));
     open(api, gate, access, &request, payload, first).await
 }

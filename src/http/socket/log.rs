@@ -1,6 +1,7 @@
 //! A log line for each message of a socket, in the form of those for requests.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use tracing::Level;
 
 use crate::http::ApiError;
 use crate::http::access_log::{Line, Subject, id_of};
+use crate::http::client_address::client_address;
 
 /// The lines of one socket; cheap to clone.
 #[derive(Clone)]
@@ -17,6 +19,7 @@ pub(super) struct Log(Rc<Opened>);
 /// What the lines of a socket have in common.
 struct Opened {
     request_id: String,
+    client: Option<IpAddr>,
     path: String,
     messages: Cell<u64>,
 }
@@ -34,6 +37,7 @@ impl Log {
     pub(super) fn new(request: &HttpRequest) -> Self {
         Self(Rc::new(Opened {
             request_id: id_of(request),
+            client: client_address(request),
             path: request.path().to_owned(),
             messages: Cell::new(0),
         }))
@@ -74,6 +78,7 @@ impl Entry {
         let opened = &*self.log.0;
         let line = Line {
             request_id: &format!("{}/{}", opened.request_id, self.number),
+            client: opened.client,
             method: "GET",
             path: &opened.path,
             message: Some(self.message),

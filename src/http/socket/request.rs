@@ -14,15 +14,14 @@ use super::log::Entry;
 use super::sessions::{MAX_SESSIONS, Sessions};
 use crate::domain::{Heartbeat, RoomId, SessionKey, View};
 use crate::http::access_log::Subject;
+use crate::http::admission::require_reader;
 use crate::http::auth::Gate;
 use crate::http::events::first;
 use crate::http::members::{depart, renew};
 use crate::http::{Access, Api, ApiError};
 use crate::stream::{Batch, Client, MAX_ROOMS, Subscriptions};
 use crate::wire::socket::{self, Answer, Authenticate, Refusal, Request};
-use crate::wire::{
-    CursorBody, ErrorBody, HeartbeatBody, JoinAnswer, JoinBody, SessionBody, parse, view,
-};
+use crate::wire::{CursorBody, HeartbeatBody, JoinAnswer, JoinBody, SessionBody, parse, view};
 
 /// What a request changes for the socket.
 pub(super) enum Turn {
@@ -146,6 +145,7 @@ impl Asker {
         let join = body.read(room_id, &self.api.fields)?;
         entry.is_about(|| Subject::new(&join.room_id, &join.user_id, None));
         self.access.may_act_as(&join.user_id, &join.room_id)?;
+        let join = self.access.vouch(join)?;
         if self.sessions.is_full() {
             return Err(ApiError::invalid(format!(
                 "a socket holds at most {MAX_SESSIONS} sessions; open another"
@@ -204,7 +204,7 @@ impl Asker {
     }
 
     async fn subscribe(&self, room_id: &RoomId, view: View) -> Done {
-        self.access.may_read(room_id)?;
+        require_reader(&self.api, &self.access, room_id).await?;
         let followed = self.subscriptions.borrow().view(room_id);
         if followed == Some(view) {
             return Ok((None, Turn::Nothing));
@@ -223,10 +223,9 @@ impl Asker {
         room_id: &RoomId,
         view: View,
     ) -> Result<Arc<Batch>, ApiError> {
-        let mut subscription = self
-            .api
-            .live
-            .subscribe(room_id, view, self.client.clone())?;
+        let reader = self.access.reader_of(room_id).cloned();
+        let client = self.client.clone();
+        let mut subscription = self.api.live.subscribe(room_id, view, client, reader)?;
         let snapshot = first(&mut subscription, self.api.timeout).await?;
         let mut subscriptions = self.subscriptions.borrow_mut();
         subscriptions.add(room_id.clone(), view, subscription);
@@ -249,11 +248,6 @@ impl Asker {
 }
 
 fn refusal(error: &ApiError) -> Value {
-    let message = error.to_string();
-    let body = ErrorBody {
-        error: &message,
-        code: error.code().as_str(),
-    };
-    let refusal = Refusal::new(body, error.retry_after());
+    let refusal = Refusal::new(error.body(), error.retry_after());
     serde_json::to_value(refusal).expect("texts and numbers")
 }

@@ -76,8 +76,8 @@ async fn a_person_let_in_by_the_batch_is_present_for_its_later_requests() {
     let database = Database::new().await;
     let batch = [
         or_reject(join("r", "alice")),
-        or_reject(join("r", "alice")),
         or_reject(join_on("r", "alice", "phone")),
+        or_reject(join_on("r", "alice", "tablet")),
         join_on("r", "alice", "phone"),
         or_reject(join("r", "bob")),
     ];

@@ -144,7 +144,7 @@ async fn with_block(until_ms: i64) -> Database {
     let until = super::super::support::race::at(until_ms);
     database
         .execute(format!(
-            "insert into leasehold.blocks values ('r', 'alice', {until})"
+            "insert into leasehold.blocks values ('r', 'alice', {until}, {until})"
         ))
         .await;
     database

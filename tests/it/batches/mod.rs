@@ -6,6 +6,7 @@ mod renewals;
 
 use leasehold::domain::{Join, JoinLimits, JoinOutcome};
 use leasehold::store::Store;
+use leasehold::wire::Code;
 
 use super::support::Database;
 
@@ -18,7 +19,7 @@ async fn joined(store: &Store, batch: &[Join], limits: JoinLimits) -> Vec<String
 fn word(answer: &JoinOutcome) -> String {
     match answer {
         Ok(joined) => format!("joined {}", joined.epoch),
-        Err(refusal) => refusal.as_str().to_owned(),
+        Err(refusal) => Code::from(refusal).as_str().to_owned(),
     }
 }
 

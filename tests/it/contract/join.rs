@@ -29,6 +29,7 @@ async fn a_join_answers_with_the_session_and_nothing_else() {
     let after = clock().await;
 
     let named = [
+        "arrivedAtMs",
         "asOfMs",
         "epoch",
         "expiresAtMs",
@@ -57,7 +58,7 @@ async fn a_join_answers_with_the_device_where_one_was_sent() {
 
     let joined = join(&app, json!({ "userId": "alice", "deviceId": "laptop" })).await;
     assert_eq!(joined["deviceId"], "laptop");
-    assert_eq!(fields(&joined).len(), 9);
+    assert_eq!(fields(&joined).len(), 10);
 
     let unnamed = join(&app, json!({ "userId": "alice", "deviceId": null })).await;
     assert_eq!(unnamed.get("deviceId"), None);
@@ -106,7 +107,7 @@ async fn a_join_replaces_the_session_on_the_same_device_only() {
 }
 
 #[tokio::test]
-async fn a_join_that_says_reject_is_refused_where_the_user_lives_on_any_device() {
+async fn a_join_that_says_reject_is_refused_where_the_user_lives_on_another_device() {
     let database = Database::new().await;
     let app = App::spawn(&database).await;
     let body =
@@ -114,9 +115,14 @@ async fn a_join_that_says_reject_is_refused_where_the_user_lives_on_any_device()
     assert_eq!(join(&app, body("laptop")).await["epoch"], 1);
 
     let before = database.digest().await;
-    for device in ["laptop", "phone"] {
+    for device in ["tablet", "phone"] {
         let response = app.post("/rooms/r/join", body(device)).await;
-        refused(response, 409, "already_present").await;
+        assert_eq!(response.status(), 409);
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(
+            (&body["code"], &body["deviceId"]),
+            (&json!("already_present"), &json!("laptop"))
+        );
     }
     assert_eq!(database.digest().await, before);
 

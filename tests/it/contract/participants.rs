@@ -42,9 +42,11 @@ async fn a_list_has_one_entry_a_person_in_order_of_arrival() {
     assert_eq!(users(&listed), ["zoe", "alice", "bob"]);
     let zoe = &listed["participants"][0];
     let named = [
+        "arrivedAtMs",
         "cursor",
         "epoch",
         "expiresAtMs",
+        "info",
         "joinedAtMs",
         "lastSeenMs",
         "metadata",
@@ -82,6 +84,7 @@ async fn a_person_on_several_devices_is_shown_by_the_newest_and_lists_all() {
         "deviceId",
         "epoch",
         "expiresAtMs",
+        "info",
         "joinedAtMs",
         "lastSeenMs",
         "metadata",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use leasehold::domain::Beat as Pulse;
 use leasehold::domain::{Heartbeat, IfPresent, JoinLimits, Participants, SessionKey, StaleReason};
 use leasehold::store::Store;
+use leasehold::wire::Code;
 use serde_json::json;
 
 use super::super::support::{Database, Renew, beat, join_on, lease, room, session, t};
@@ -17,6 +18,7 @@ const PULSE: Pulse = Pulse {
     heartbeat_ms: 0,
     longest_lease_ms: 5_000,
     max_pause: Duration::from_secs(600),
+    instance: 1,
     since: None,
 };
 
@@ -147,6 +149,8 @@ async fn joined(store: &Store, batch: &[Join], limits: Limits, now: i64) -> Vec<
             } else {
                 IfPresent::Replace
             },
+            join_id: j.id.map(|id| id.to_string()),
+            capacity: j.capacity,
             ..join_on(&j.room, &j.user, &j.device)
         })
         .collect();
@@ -159,7 +163,7 @@ async fn joined(store: &Store, batch: &[Join], limits: Limits, now: i64) -> Vec<
     answers
         .into_iter()
         .map(|answer| match answer {
-            Err(refusal) => refusal.as_str().to_owned(),
+            Err(refusal) => Code::from(&refusal).as_str().to_owned(),
             Ok(joined) => {
                 assert_eq!(joined.as_of, t(now));
                 let expires = (joined.lease_expires_at - t(0)).num_milliseconds();

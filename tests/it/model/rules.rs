@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::support::lease;
 use super::clock::LeaseClock;
 use super::steps::{Beat, Epoch, Leave};
 
@@ -17,6 +18,8 @@ pub struct Rules {
     pub events: Vec<Event>,
     /// The device of every session ever joined, and how it ended.
     sessions: BTreeMap<SessionKey, (String, Option<&'static str>)>,
+    /// The last join of that name, by room, user and device.
+    pub joins: BTreeMap<(String, String, String, u8), i64>,
 }
 
 pub struct Room {
@@ -31,6 +34,7 @@ pub struct Room {
 pub struct Person {
     pub user: String,
     pub arrival: i64,
+    pub arrived_at: i64,
     /// By device.
     pub sessions: BTreeMap<String, Session>,
 }
@@ -64,11 +68,19 @@ pub struct Event {
     pub end: Option<(&'static str, i64)>,
     pub occurred_at: i64,
     pub recorded_at: i64,
+    /// How many people the room has after it.
+    pub people: usize,
 }
 
 impl Session {
     fn is_expired(&self, lease_now: i64) -> bool {
         lease_now > self.lease_end
+    }
+
+    /// Since when it looks lost, doubled to stay a whole number; `None` while it looks connected.
+    pub fn lost_since(&self, now: i64) -> Option<i64> {
+        let since = 2 * self.seen_at + 3 * i64::from(lease(self.lease_ms).heartbeat_ms);
+        (2 * now > since).then_some(since)
     }
 }
 
@@ -97,7 +109,7 @@ impl Rules {
         }
     }
 
-    fn stale_reason(&self, room: &str, user: &str, device: &str, epoch: i64) -> &'static str {
+    pub fn stale_reason(&self, room: &str, user: &str, device: &str, epoch: i64) -> &'static str {
         match self.sessions.get(&(room.into(), user.into(), epoch)) {
             Some((on, end)) if on == device => end.unwrap_or("expired"),
             _ => "unknown_session",
@@ -135,6 +147,7 @@ impl Rules {
                     now
                 },
                 recorded_at: now,
+                people: found.people.len(),
             };
             if found.people.is_empty() {
                 let closed = (event.occurred_at, reason, found.version, found.peak);

@@ -24,10 +24,11 @@ pub fn expected(rules: &Rules) -> Vec<String> {
         for person in &room.people {
             for (device, s) in &person.sessions {
                 lines.push(format!(
-                    "member {id} {} {device:?} {} {} {} {} {} {} {:?} {:?}",
+                    "member {id} {} {device:?} {} {} {} {} {} {} {} {:?} {:?}",
                     person.user,
                     s.epoch,
                     person.arrival,
+                    person.arrived_at,
                     s.joined_at,
                     s.seen_at,
                     s.lease_end,
@@ -46,7 +47,7 @@ pub fn expected(rules: &Rules) -> Vec<String> {
     }
     for e in &rules.events {
         lines.push(format!(
-            "event {} {} {} {} {:?} {} {:?} {} {}",
+            "event {} {} {} {} {:?} {} {:?} {} {} {}",
             e.room,
             e.generation,
             e.version,
@@ -55,7 +56,8 @@ pub fn expected(rules: &Rules) -> Vec<String> {
             e.epoch,
             e.end,
             e.occurred_at,
-            e.recorded_at
+            e.recorded_at,
+            e.people
         ));
     }
     lines.sort();
@@ -83,12 +85,13 @@ pub async fn actual(database: &Database) -> Vec<String> {
     );
     for m in members.fetch_all(pool).await.unwrap() {
         lines.push(format!(
-            "member {} {} {:?} {} {} {} {} {} {} {:?} {:?}",
+            "member {} {} {:?} {} {} {} {} {} {} {} {:?} {:?}",
             m.room_id,
             m.user_id,
             m.device_id,
             m.epoch,
             m.arrival,
+            ms(m.arrived_at),
             ms(m.joined_at),
             ms(m.last_seen_at),
             ms(m.lease_end_at),
@@ -117,13 +120,13 @@ pub async fn actual(database: &Database) -> Vec<String> {
     }
     let events = sqlx::query!(
         "select room_id, generation, version, user_id, device_id, epoch, reason,
-                occurred_at, recorded_at, last_seen_at
+                occurred_at, recorded_at, last_seen_at, member_count
            from leasehold.membership_events"
     );
     for e in events.fetch_all(pool).await.unwrap() {
         let end = e.reason.map(|reason| (reason, ms(e.last_seen_at.unwrap())));
         lines.push(format!(
-            "event {} {} {} {} {:?} {} {end:?} {} {}",
+            "event {} {} {} {} {:?} {} {end:?} {} {} {}",
             e.room_id,
             e.generation,
             e.version,
@@ -131,7 +134,8 @@ pub async fn actual(database: &Database) -> Vec<String> {
             e.device_id,
             e.epoch,
             ms(e.occurred_at),
-            ms(e.recorded_at)
+            ms(e.recorded_at),
+            e.member_count
         ));
     }
     lines.sort();

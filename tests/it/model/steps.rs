@@ -11,6 +11,9 @@ pub struct Join {
     pub cursor: Option<i64>,
     pub metadata: Option<i64>,
     pub reject: bool,
+    /// What its caller calls it.
+    pub id: Option<u8>,
+    pub capacity: Option<i32>,
 }
 
 #[derive(Debug, Clone)]
@@ -105,9 +108,11 @@ fn join() -> impl Strategy<Value = Join> {
         json(),
         json(),
         prop::bool::weighted(0.2),
+        prop::option::weighted(0.4, 0..3_u8),
+        prop::option::weighted(0.2, 1..4),
     )
         .prop_map(
-            |(room, user, device, lease_ms, cursor, metadata, reject)| Join {
+            |(room, user, device, lease_ms, cursor, metadata, reject, id, capacity)| Join {
                 room,
                 user,
                 device,
@@ -115,6 +120,8 @@ fn join() -> impl Strategy<Value = Join> {
                 cursor,
                 metadata,
                 reject,
+                id,
+                capacity,
             },
         )
 }

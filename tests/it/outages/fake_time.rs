@@ -14,6 +14,7 @@ fn first() -> Beat {
         heartbeat_ms: 5_000,
         longest_lease_ms: 300_000,
         max_pause: GRACE,
+        instance: 1,
         since: None,
     }
 }
@@ -230,6 +231,30 @@ async fn a_jump_of_the_databases_clock_in_either_direction_expires_nobody() {
         serves(&database, later + 1_000, later + 8_000).await;
         assert!(is_there(&database, end).await, "{jump_ms}");
         assert!(!is_there(&database, end + 1).await, "{jump_ms}");
+        database.verify().await;
+    }
+}
+
+#[tokio::test]
+async fn an_instance_that_was_slow_to_beat_does_not_take_anothers_time_for_its_own() {
+    for (jump_ms, left_ms) in [(3_600_000_i64, 7_600), (-3_600_000, 9_100)] {
+        let database = served_until(3_000).await;
+        let another = Beat {
+            instance: 2,
+            ..next()
+        };
+        beats_at(&database, 5_900, another).await;
+        // A tenth of a second after the other's beat, and three after its own.
+        let slow = Beat {
+            since: Some(Duration::from_millis(2_900)),
+            ..first()
+        };
+        let later = 6_000 + jump_ms;
+        assert!(beats_at(&database, later, slow).await.was_outage);
+        // The clock stood where the other's beat had left it, or a reach behind that.
+        serves(&database, later + 1_000, later + left_ms - 600).await;
+        assert!(is_there(&database, later + left_ms).await, "{jump_ms}");
+        assert!(!is_there(&database, later + left_ms + 1).await, "{jump_ms}");
         database.verify().await;
     }
 }

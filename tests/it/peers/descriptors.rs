@@ -104,7 +104,7 @@ async fn idle_connections_without_end_leave_places_for_the_next() {
     let mut idle = Vec::new();
     for _ in 0..400 {
         let mut connection = TcpStream::connect(address).await.unwrap();
-        let request = "GET /healthz HTTP/1.1\r\nhost: leasehold\r\n\r\n";
+        let request = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
         connection.write_all(request.as_bytes()).await.unwrap();
         let mut status = [0; "HTTP/1.1 200".len()];
         let answer = timeout(PATIENCE, connection.read_exact(&mut status)).await;

@@ -1,10 +1,9 @@
 //! No client takes all seats.
 
 use leasehold::access::Scope;
-use leasehold::http::auth::mint;
 use serde_json::Value;
 
-use crate::support::{App, Database, Events, Reader, SECRET, Socket};
+use crate::support::{App, Database, Events, Reader, SECRET, Socket, mint};
 
 const KEY: &str = "a-server-key-that-only-tests-use";
 

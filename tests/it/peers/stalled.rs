@@ -1,10 +1,9 @@
 //! Clients that take nothing of what they are sent.
 
 use leasehold::access::Scope;
-use leasehold::http::auth::mint;
 use serde_json::json;
 
-use crate::support::{App, Database, Reader, SECRET};
+use crate::support::{App, Database, Reader, SECRET, mint};
 
 const KEY: &str = "a-server-key-that-only-tests-use";
 
@@ -62,7 +61,7 @@ async fn a_reader_that_never_reads_is_cut() {
 async fn a_reader_that_never_reads_does_not_outlive_its_credential() {
     let database = Database::new().await;
     let auth = ["--jwt-hs256-secret", SECRET, "--server-keys", KEY];
-    let patient = ["--stall-timeout", "10m"];
+    let patient = ["--stall-timeout", "10m", "--jwt-leeway", "0"];
     let app = App::spawn_with(&database, &[&LARGE[..], &auth, &patient].concat()).await;
     let rooms = Some(vec!["r".to_owned()]);
     let token = mint(&SECRET.into(), "bob".to_owned(), rooms, Scope::Member, 3).unwrap();

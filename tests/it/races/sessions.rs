@@ -112,10 +112,11 @@ async fn of_two_joins_that_reject_the_present_one_is_let_in() {
     let reject = |ms| join_sql("alice", ms).replace("p_now", "p_if_present => 'reject', p_now");
     let database = super::super::support::Database::new().await;
     let mut first = Side::holding(&database, reject(0)).await;
-    let second = Side::new(&database).await.waits(reject(0)).await;
+    let phone = reject(0).replace("p_if_present", "p_device_id => 'phone', p_if_present");
+    let second = Side::new(&database).await.waits(phone).await;
     first.run("commit").await;
 
-    assert_eq!(second.word().await, "already_present");
+    assert_eq!(second.word().await, "already_present 1 1");
     assert_eq!(members(&database).await, ["alice 1"]);
     database.verify().await;
 }

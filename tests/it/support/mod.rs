@@ -1,6 +1,7 @@
 //! What the tests stand on: a database each, a service on a free port, and time that tests move.
 
 mod app;
+mod caller;
 pub mod curl;
 mod database;
 mod document;
@@ -15,8 +16,10 @@ mod server;
 mod service;
 pub mod signature;
 mod socket;
+mod token;
 
 pub use app::{App, SECRET, serve_args};
+pub use caller::{Caller, guarded};
 pub use database::Database;
 pub use document::{Document, Example};
 pub use events::{Events, Picture};
@@ -26,6 +29,7 @@ pub use proxy::Proxy;
 pub use reader::Reader;
 pub use service::{Service, command, run, text};
 pub use socket::Socket;
+pub use token::mint;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use leasehold::domain::{
@@ -58,6 +62,9 @@ pub fn join(room_id: &str, user_id: &str) -> Join {
         device_id: DeviceId::unnamed(),
         lease: lease(15_000),
         metadata: None,
+        info: None,
+        join_id: None,
+        capacity: None,
         cursor: None,
         if_present: IfPresent::Replace,
     }

@@ -38,14 +38,14 @@ impl Reader {
         socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
         let address = url.trim_start_matches("http://").parse().unwrap();
         let mut stream = socket.connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: leasehold\r\n{headers}\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         Self(stream)
     }
 
     /// Sends so many more requests, as far as they are taken.
     pub async fn ask_on(&mut self, path: &str, count: usize) {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: leasehold\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         // The other side may end meanwhile.
         let _ = self.0.write_all(request.repeat(count).as_bytes()).await;
     }

@@ -1,10 +1,13 @@
 //! Removing people, blocking them, closing rooms: by row, whatever they do meanwhile.
 
-use leasehold::domain::{EndReason, JoinRefusal, Removal, StaleReason, UserId};
+use leasehold::domain::{
+    Blocked, Decision, EndReason, JoinOutcome, JoinRefusal, Removal, RoomClosing, StaleReason,
+    UserId,
+};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
 
-use super::support::{App, Database, Renew, beat, join, join_on, room, session, t};
+use super::super::support::{App, Database, Renew, beat, join, join_on, room, session, t};
 
 fn removal(epoch: Option<i64>, block_ms: Option<i64>) -> Removal {
     Removal {
@@ -12,7 +15,20 @@ fn removal(epoch: Option<i64>, block_ms: Option<i64>) -> Removal {
         user_id: UserId::parse("alice").unwrap(),
         epoch,
         block_ms,
+        decision: Decision::default(),
     }
+}
+
+fn closing() -> RoomClosing {
+    RoomClosing {
+        room_id: room("r"),
+        block_ms: None,
+        decision: Decision::default(),
+    }
+}
+
+fn is_blocked(outcome: &JoinOutcome) -> bool {
+    matches!(outcome, Err(JoinRefusal::Blocked(_)))
 }
 
 async fn count(database: &Database, table: &str) -> i64 {
@@ -104,7 +120,11 @@ async fn a_block_holds_until_its_end_and_not_a_moment_longer() {
         .join(&[join("r", "alice")], Default::default())
         .await
         .unwrap();
-    assert_eq!(before[0], Err(JoinRefusal::Blocked));
+    let blocked = Blocked {
+        until: t(1_010),
+        as_of: t(1_009),
+    };
+    assert_eq!(before[0], Err(JoinRefusal::Blocked(blocked)));
     assert_eq!(
         count(&database, "rooms").await,
         0,
@@ -133,7 +153,7 @@ async fn a_block_of_nothing_lifts_the_one_before_and_a_removal_without_one_leave
         .join(&[join("r", "alice")], Default::default())
         .await
         .unwrap();
-    assert_eq!(refused[0], Err(JoinRefusal::Blocked));
+    assert!(is_blocked(&refused[0]));
 
     assert_eq!(store.remove(&removal(None, Some(0))).await.unwrap(), Ok(0));
 
@@ -201,7 +221,7 @@ async fn a_join_that_waits_for_a_removal_finds_the_block() {
 
     transaction.commit().await.unwrap();
 
-    assert_eq!(joining.await.unwrap().unwrap(), [Err(JoinRefusal::Blocked)]);
+    assert!(is_blocked(&joining.await.unwrap().unwrap()[0]));
     assert_eq!(count(&database, "rooms").await, 0);
     database.verify().await;
 }
@@ -216,7 +236,7 @@ async fn a_closed_room_ends_everybody_and_a_later_join_opens_the_next_generation
         .await
         .unwrap();
 
-    assert_eq!(database.at(t(1)).close_room(&room("r")).await.unwrap(), 2);
+    assert_eq!(database.at(t(1)).close_room(&closing()).await.unwrap(), 2);
 
     let outcomes = database
         .at(t(2))
@@ -266,7 +286,7 @@ async fn who_had_expired_before_a_room_was_closed_ends_as_expired() {
         .unwrap();
 
     assert_eq!(
-        database.at(t(15_001)).close_room(&room("r")).await.unwrap(),
+        database.at(t(15_001)).close_room(&closing()).await.unwrap(),
         1
     );
 

@@ -845,6 +845,19 @@ $function$;
 comment on function leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text, p_note text) is
     'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
 
+CREATE OR REPLACE FUNCTION leasehold.heartbeat_interval(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select m.heartbeat_ms
+      from leasehold.members m
+     where m.room_id = p_room_id and m.user_id = p_user_id
+       and m.device_id = p_device_id and m.epoch = p_epoch
+$function$;
+comment on function leasehold.heartbeat_interval(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint) is
+    'Internal. How often this session is to be heard of, in milliseconds; null where it is not the current one. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.heartbeat_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_lease_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -1966,6 +1979,33 @@ AS $function$
 $function$;
 comment on function leasehold.room_blocks(p_room_id text, p_after text, p_limit integer, p_now timestamp with time zone) is
     'The blocks of a room that hold, in order of user, those after p_after; the one of the room itself has an empty user and comes first. Blocks of all rooms are not among them. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.room_counts(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, member_count integer)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select q.room_id, clock.now, coalesce(live.expired > 0, false),
+           case when live.members > 0 then r.generation end,
+           case when live.members > 0 then r.version + live.expired end,
+           coalesce(live.members, 0)
+      from (select distinct unnest(p_room_ids) as room_id) q
+     cross join leasehold.clocks(p_now) clock
+      left join leasehold.rooms r on r.room_id = q.room_id
+      left join lateral (
+           -- While no lease of the room can have ended, its count is exact.
+           select 0::bigint as expired, r.member_count as members
+            where not leasehold.lease_expired(r.next_end, clock.lease_now)
+            union all
+           select count(*) filter (where leasehold.lease_expired(m.lease_end, clock.lease_now)),
+                  (count(distinct m.user_id)
+                      filter (where not leasehold.lease_expired(m.lease_end, clock.lease_now)))::integer
+             from leasehold.members m
+            where m.room_id = r.room_id and leasehold.lease_expired(r.next_end, clock.lease_now)
+           having leasehold.lease_expired(r.next_end, clock.lease_now)) live on true
+$function$;
+comment on function leasehold.room_counts(p_room_ids text[], p_now timestamp with time zone) is
+    'How many persons are in these rooms: one row each, of a room without one with a null generation and version. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, opened_at timestamp with time zone, locked boolean, user_id text, device_id text, epoch bigint, arrival bigint, arrived_at timestamp with time zone, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb, info jsonb)

@@ -252,3 +252,58 @@ $$;
 
 comment on function leasehold.census(timestamptz) is
     'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the members; locks nothing.';
+
+create function leasehold.heartbeat_interval(
+    p_room_id text,
+    p_user_id text,
+    p_device_id text,
+    p_epoch bigint
+)
+    returns integer
+    language sql stable
+as $$
+    select m.heartbeat_ms
+      from leasehold.members m
+     where m.room_id = p_room_id and m.user_id = p_user_id
+       and m.device_id = p_device_id and m.epoch = p_epoch
+$$;
+
+comment on function leasehold.heartbeat_interval(text, text, text, bigint) is
+    'Internal. How often this session is to be heard of, in milliseconds; null where it is not the current one. Locks nothing.';
+
+create function leasehold.room_counts(
+    p_room_ids text[],
+    p_now timestamptz default null
+)
+    returns table (
+        room_id text,
+        as_of timestamptz,
+        has_expired boolean,
+        generation bigint,
+        version bigint,
+        member_count integer
+    )
+    language sql stable
+as $$
+    select q.room_id, clock.now, coalesce(live.expired > 0, false),
+           case when live.members > 0 then r.generation end,
+           case when live.members > 0 then r.version + live.expired end,
+           coalesce(live.members, 0)
+      from (select distinct unnest(p_room_ids) as room_id) q
+     cross join leasehold.clocks(p_now) clock
+      left join leasehold.rooms r on r.room_id = q.room_id
+      left join lateral (
+           -- While no lease of the room can have ended, its count is exact.
+           select 0::bigint as expired, r.member_count as members
+            where not leasehold.lease_expired(r.next_end, clock.lease_now)
+            union all
+           select count(*) filter (where leasehold.lease_expired(m.lease_end, clock.lease_now)),
+                  (count(distinct m.user_id)
+                      filter (where not leasehold.lease_expired(m.lease_end, clock.lease_now)))::integer
+             from leasehold.members m
+            where m.room_id = r.room_id and leasehold.lease_expired(r.next_end, clock.lease_now)
+           having leasehold.lease_expired(r.next_end, clock.lease_now)) live on true
+$$;
+
+comment on function leasehold.room_counts(text[], timestamptz) is
+    'How many persons are in these rooms: one row each, of a room without one with a null generation and version. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::ServeArgs;
 use crate::descriptors;
 use crate::http::auth::{Authentication, Gate};
-use crate::http::{self, Api, Drain, Pulse};
+use crate::http::{self, Api, Drain, Holders, Pulse};
 use crate::jobs::{Purge, Sweep, Tidy, every};
 use crate::presence::Presence;
 use crate::store::{DatabaseSettings, DatabaseUrl, Hints, Migrations, Store};
@@ -101,6 +101,7 @@ impl Application {
             fields,
             max_batch_items: args.limits.max_batch_items,
             max_message_bytes: args.limits.max_body_bytes,
+            holders: Holders::default(),
             keep_alive: args.live.keep_alive,
             stall_timeout: args.edge.stall_timeout,
             poll: args.live.poll,

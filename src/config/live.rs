@@ -20,12 +20,12 @@ pub struct LiveArgs {
           value_parser = millis("LEASEHOLD_KEEP_ALIVE_MS", 100..=300_000))]
     pub keep_alive: Duration,
 
-    /// The most event streams and sockets that this instance serves at a time
+    /// The most subscriptions to rooms, by event streams and sockets, that this instance serves at a time
     #[arg(long, env = "LEASEHOLD_MAX_SUBSCRIBERS", default_value = "20000",
           value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS", 0..=1_000_000))]
     pub max_subscribers: usize,
 
-    /// The most of them for one room
+    /// The most of them for one view of one room
     #[arg(long, env = "LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM", default_value = "5000",
           value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM", 0..=1_000_000))]
     pub max_subscribers_per_room: usize,

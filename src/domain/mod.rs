@@ -33,6 +33,8 @@ pub use removal::{
     Block, Decision, Expulsion, MetadataChange, MetadataOutcome, Removal, RemovalOutcome,
     RoomClosing,
 };
-pub use room::{LiveSession, Participant, Participants, RoomHead, RoomSummary, Whereabouts};
+pub use room::{
+    LiveSession, Participant, Participants, RoomCount, RoomHead, RoomSummary, View, Whereabouts,
+};
 pub use session::{SessionKey, SessionOutcome};
 pub use word::UnknownWord;

@@ -92,6 +92,28 @@ pub struct LiveSession {
     pub info: Option<Box<RawValue>>,
 }
 
+/// Which part of a room somebody follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum View {
+    /// Everybody who is there.
+    People,
+    /// How many they are.
+    Count,
+}
+
+/// How many were in a room at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoomCount {
+    /// The instant, of the database's clock.
+    pub as_of: DateTime<Utc>,
+    /// The number of the lifetime; `None` where the room does not exist.
+    pub generation: Option<i64>,
+    /// The number of changes in it.
+    pub version: Option<i64>,
+    /// Live persons.
+    pub members: u32,
+}
+
 /// A room with a live member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomSummary {

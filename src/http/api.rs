@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::Drain;
+use super::socket::Holders;
 use crate::presence::Presence;
 use crate::stream::Live;
 use crate::telemetry::Metrics;
@@ -29,6 +30,8 @@ pub struct Api {
     pub max_batch_items: usize,
     /// The largest message of a socket, in bytes.
     pub max_message_bytes: usize,
+    /// Which socket holds which session.
+    pub holders: Holders,
     /// How often a stream without news shows that it lives.
     pub keep_alive: Duration,
     /// How long a peer may take nothing of what it is sent.

@@ -144,6 +144,13 @@ impl ApiError {
         Self::new(Code::Unavailable, message).with(RETRY_AFTER, RETRY_AFTER_SECONDS)
     }
 
+    /// After how many seconds to try again, where that is known.
+    pub fn retry_after(&self) -> Option<u64> {
+        let header = self.header.as_ref();
+        let (_, value) = header.filter(|(name, _)| *name == RETRY_AFTER)?;
+        value.to_str().ok()?.parse().ok()
+    }
+
     /// As it is sent.
     pub fn body(&self) -> ErrorBody<'_> {
         ErrorBody {

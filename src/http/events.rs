@@ -1,5 +1,6 @@
-//! Who is in a room and what changes, as server-sent events.
+//! Who is in rooms and what changes, as server-sent events.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,16 +10,19 @@ use std::time::Duration;
 
 use actix_web::http::Method;
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::web::{Bytes, Data};
+use actix_web::web::{Bytes, BytesMut, Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::Stream;
+use futures_util::future::try_join_all;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::admission::require_reader;
 use super::path::RoomPath;
 use super::peer::Peer;
 use super::{Access, Api, ApiError};
-use crate::stream::{Batch, Subscription};
+use crate::domain::RoomId;
+use crate::stream::{Batch, MAX_ROOMS, News, Subscription, Subscriptions};
+use crate::wire::view;
 
 /// Hear of a room's changes
 ///
@@ -27,7 +31,10 @@ use crate::stream::{Batch, Subscription};
     get,
     path = "/rooms/{roomId}/events",
     tag = "live",
-    params(("roomId" = String, Path, min_length = 1, max_length = 256)),
+    params(
+        ("roomId" = String, Path, min_length = 1, max_length = 256),
+        ("view" = Option<String>, Query, description = "`count`: how many they are, as the event `count`."),
+    ),
     responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
@@ -35,8 +42,53 @@ pub(crate) async fn events(
     access: Access,
     request: HttpRequest,
     RoomPath(room_id): RoomPath,
+    Query(query): Query<Vec<(String, String)>>,
 ) -> Result<HttpResponse, ApiError> {
-    require_reader(&api, &access, &room_id).await?;
+    stream(&api, &access, &request, vec![room_id], &query).await
+}
+
+/// Hear of the changes of several rooms
+///
+/// The events of each of them on one connection, a `snapshot` for each first; every event has its `roomId`.
+#[utoipa::path(
+    get,
+    path = "/events",
+    tag = "live",
+    params(("room" = Vec<String>, Query, description = "Once for each of 1 to 100 rooms.",
+            explode = true, min_items = 1, max_items = 100),
+           ("view" = Option<String>, Query, description = "`count`: how many they are, as the event `count`.")),
+    responses((status = 200, body = String, content_type = "text/event-stream"))
+)]
+pub(crate) async fn events_of_rooms(
+    api: Data<Api>,
+    access: Access,
+    request: HttpRequest,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Result<HttpResponse, ApiError> {
+    let rooms = query.iter().filter(|(name, _)| name == "room");
+    let rooms: Vec<RoomId> = rooms
+        .map(|(_, id)| RoomId::parse(id.as_str()))
+        .collect::<Result<_, _>>()?;
+    let distinct: HashSet<&RoomId> = rooms.iter().collect();
+    if distinct.len() < rooms.len() || !(1..=MAX_ROOMS).contains(&rooms.len()) {
+        return Err(ApiError::invalid(format!(
+            "room must be given 1 to {MAX_ROOMS} times, and no room twice"
+        )));
+    }
+    stream(&api, &access, &request, rooms, &query).await
+}
+
+async fn stream(
+    api: &Api,
+    access: &Access,
+    request: &HttpRequest,
+    rooms: Vec<RoomId>,
+    query: &[(String, String)],
+) -> Result<HttpResponse, ApiError> {
+    let readable = rooms.iter().map(|room| require_reader(api, access, room));
+    try_join_all(readable).await?;
+    let asked = query.iter().find(|(name, _)| name == "view");
+    let view = view(asked.map(|(_, view)| view.as_str()))?;
     let mut response = HttpResponse::Ok();
     response
         .content_type("text/event-stream")
@@ -46,27 +98,38 @@ pub(crate) async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let mut subscription = api.live.subscribe(
-        &room_id,
-        access.client(&request),
-        access.reader_of(&room_id).cloned(),
-    )?;
-    let snapshot = first(&mut subscription, api.timeout).await?;
+    let client = access.client(request);
+    let mut opened = rooms
+        .iter()
+        .map(|room_id| {
+            let reader = access.reader_of(room_id).cloned();
+            api.live.subscribe(room_id, view, client.clone(), reader)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let snapshots = opened.iter_mut().map(|room| first(room, api.timeout));
+    let snapshots = try_join_all(snapshots).await?;
+    let mut subscriptions = Subscriptions::default();
+    for (room_id, subscription) in rooms.into_iter().zip(opened) {
+        subscriptions.add(room_id, view, subscription);
+    }
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keep_alive.reset();
     // Those who lose their connection together should not all come back together.
     let retry_ms = rand::random_range(1_000..3_000);
-    let greeting = [format!("retry: {retry_ms}\n\n").into(), snapshot.sse()].concat();
+    let mut greeting = BytesMut::from(format!("retry: {retry_ms}\n\n").as_str());
+    for snapshot in snapshots {
+        greeting.extend_from_slice(&snapshot.sse());
+    }
     let credential_ends = access.expires_in().map(|left| Instant::now() + left);
-    let peer = Peer::of(&request);
+    let peer = Peer::of(request);
     peer.stream_until(credential_ends);
     let drain = api.drain.clone();
     Ok(response.streaming(EventStream {
         peer,
-        subscription,
+        subscriptions,
         keep_alive,
-        greeting: Some(greeting.into()),
+        greeting: Some(greeting.freeze()),
         end: Box::pin(async move {
             tokio::select! {
                 () = until(credential_ends) => {}
@@ -100,9 +163,9 @@ pub(crate) async fn until(instant: Option<Instant>) {
 
 struct EventStream {
     peer: Rc<Peer>,
-    subscription: Subscription,
+    subscriptions: Subscriptions,
     keep_alive: Interval,
-    /// How soon to come back, and the first snapshot.
+    /// How soon to come back, and the first snapshots.
     greeting: Option<Bytes>,
     /// Of the credential that opened the stream, or of the instance.
     end: Pin<Box<dyn Future<Output = ()>>>,
@@ -123,17 +186,22 @@ impl Stream for EventStream {
         if this.end.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
         }
-        match this.subscription.poll_next(context) {
-            Poll::Ready(Some(batch)) => {
-                this.keep_alive.reset();
-                Poll::Ready(Some(Ok(batch.sse())))
+        loop {
+            match this.subscriptions.poll_next(context) {
+                Poll::Ready(News::Batch(batch)) => {
+                    this.keep_alive.reset();
+                    return Poll::Ready(Some(Ok(batch.sse())));
+                }
+                Poll::Ready(News::Ended(_)) if this.subscriptions.is_empty() => {
+                    return Poll::Ready(None);
+                }
+                Poll::Ready(News::Ended(_)) => {}
+                Poll::Pending => break,
             }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => match this.keep_alive.poll_tick(context) {
-                Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": still here\n\n")))),
-                Poll::Pending => Poll::Pending,
-            },
         }
+        this.keep_alive
+            .poll_tick(context)
+            .map(|_| Some(Ok(Bytes::from_static(b": still here\n\n"))))
     }
 }
 

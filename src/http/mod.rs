@@ -43,3 +43,4 @@ pub use origin::OriginPattern;
 pub use pulse::Pulse;
 pub use routes::table;
 pub use server::{ServerSettings, server};
+pub use socket::Holders;

@@ -55,7 +55,9 @@ use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
         history::generations,
         history::generation_sessions,
         events::events,
+        events::events_of_rooms,
         socket::socket,
+        socket::open_socket,
         changes::changes,
         health::healthz,
         health::readyz,
@@ -68,8 +70,11 @@ use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
         ErrorBody,
         EventMessage,
         socket_wire::Request,
+        socket_wire::Authenticate,
         socket_wire::Answer,
-        socket_wire::Stale
+        socket_wire::Refusal,
+        socket_wire::Stale,
+        socket_wire::Unsubscribed
     )),
     modifiers(&CommonAnswers)
 )]

@@ -3,14 +3,14 @@
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::admission::require_reader;
 use super::page::{self, Page};
 use super::path::RoomPath;
 use super::{Access, Api, ApiError};
-use crate::domain::{Participant, Participants};
-use crate::wire::{ErrorBody, ParticipantsAnswer, RoomAnswer, RoomsAnswer};
+use crate::domain::{Participant, Participants, View};
+use crate::wire::{CountAnswer, ErrorBody, ParticipantsAnswer, RoomAnswer, RoomsAnswer, view};
 
 /// Which part of a room's list.
 #[derive(Deserialize, IntoParams)]
@@ -21,6 +21,18 @@ pub(crate) struct ParticipantsPage {
     limit: Option<u32>,
     /// The `next` of the page before.
     after: Option<String>,
+    /// `count`: how many they are, and nobody's name.
+    view: Option<String>,
+}
+
+/// Everybody, or with `view=count` how many they are.
+#[derive(ToSchema)]
+#[schema(as = ParticipantsOrCount)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it says what the answers look like")]
+enum ParticipantsOrCount<'a> {
+    Participants(ParticipantsAnswer<'a>),
+    Count(CountAnswer<'a>),
 }
 
 /// List who is in a room
@@ -31,7 +43,7 @@ pub(crate) struct ParticipantsPage {
     path = "/rooms/{roomId}/participants",
     tag = "rooms",
     params(("roomId" = String, Path, min_length = 1, max_length = 256), ParticipantsPage),
-    responses((status = 200, body = ParticipantsAnswer))
+    responses((status = 200, body = ParticipantsOrCount))
 )]
 pub(crate) async fn participants(
     api: Data<Api>,
@@ -40,6 +52,10 @@ pub(crate) async fn participants(
     Query(page): Query<ParticipantsPage>,
 ) -> Result<HttpResponse, ApiError> {
     require_reader(&api, &access, &room_id).await?;
+    if view(page.view.as_deref())? == View::Count {
+        let count = api.presence.count(room_id.clone()).await?;
+        return Ok(HttpResponse::Ok().json(CountAnswer::new(&room_id, &count)));
+    }
     let after = page.after.as_deref().map(read_token).transpose()?;
     let limit = page.limit.map_or(usize::MAX, |limit| limit as usize);
     if limit == 0 {

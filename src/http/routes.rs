@@ -48,6 +48,8 @@ fn addresses() -> Vec<Address> {
         at("/leaves", [post(batches::leaves)]),
         at("/rooms/{roomId}/events", [get(events::events)]),
         at("/rooms/{roomId}/socket", [get(socket::socket)]),
+        at("/events", [get(events::events_of_rooms)]),
+        at("/socket", [get(socket::open_socket)]),
         at("/changes", [get(changes::changes)]),
         at("/healthz", [get(health::healthz)]),
         at("/readyz", [get(health::readyz)]),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::coalesce::{Answered, Operation};
 use crate::domain::{
     Beat, Beaten, Blocked, Departures, DeparturesQuery, DeviceId, Heartbeat, Join, JoinLimits,
-    JoinOutcome, JoinRefusal, Joined, Lease, Participants, RoomId, SessionKey, SessionOutcome,
-    UserId,
+    JoinOutcome, JoinRefusal, Joined, Lease, Participants, RoomCount, RoomId, SessionKey,
+    SessionOutcome, UserId,
 };
 use crate::store::{Row, Store, StoreError};
 use crate::wake::Wakes;
@@ -275,6 +275,28 @@ impl Operation for DeparturesOf {
     }
 
     fn row(&self, _: &DeparturesQuery) -> Option<Row> {
+        None
+    }
+}
+
+pub(super) struct Counts(pub(super) Store);
+
+impl Operation for Counts {
+    const NAME: &'static str = "count";
+
+    type Request = RoomId;
+    type Answer = RoomCount;
+
+    async fn run(&self, batch: &[RoomId]) -> Result<Vec<Answered<RoomCount>>, StoreError> {
+        let found = self.0.room_counts(batch).await?;
+        batch
+            .iter()
+            .map(|id| found.get(id).copied().map(Answered::Now))
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::Unexpected("a room was not answered".to_owned()))
+    }
+
+    fn row(&self, _: &RoomId) -> Option<Row> {
         None
     }
 }

@@ -6,8 +6,8 @@ use super::gathered::Sign;
 use super::{ListedJoin, Presence};
 use crate::coalesce::NoAnswer;
 use crate::domain::{
-    Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Participants, RoomId,
-    RoomSummary, SessionKey, SessionOutcome, UserId, Whereabouts,
+    Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Participants,
+    RoomCount, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId, Whereabouts,
 };
 
 impl Presence {
@@ -42,6 +42,18 @@ impl Presence {
         }
     }
 
+    /// How often a session is to be heard of, in milliseconds; `None` where it is not the current one.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn heartbeat_interval(&self, session: SessionKey) -> Result<Option<u32>, NoAnswer> {
+        self.alone(None, move |store| {
+            let session = session.clone();
+            async move { store.heartbeat_interval(&session).await }
+        })
+        .await
+    }
+
     /// Ends a session.
     ///
     /// # Errors
@@ -64,6 +76,14 @@ impl Presence {
     /// [`NoAnswer`]
     pub async fn participants(&self, room_id: RoomId) -> Result<Arc<Participants>, NoAnswer> {
         self.lists.ask(room_id).await
+    }
+
+    /// Counts who is in a room.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn count(&self, room_id: RoomId) -> Result<RoomCount, NoAnswer> {
+        self.counts.ask(room_id).await
     }
 
     /// Looks up how those who are gone left.

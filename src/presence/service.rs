@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 
 use super::figures::Figures;
 use super::gathered::{
-    DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, ReaderChecks, Resizes,
+    Counts, DeparturesOf, Disconnects, Heartbeats, Joins, Leaves, ListedJoins, Lists, ReaderChecks,
+    Resizes,
 };
 use super::pulse::{Pulse, PulseSettings};
 use crate::coalesce::{self, Coalescer, Holds, Operation};
@@ -53,6 +54,7 @@ pub struct Presence {
     pub(super) leaves: Queue<Leaves>,
     pub(super) disconnects: Queue<Disconnects>,
     pub(super) lists: Queue<Lists>,
+    pub(super) counts: Queue<Counts>,
     pub(super) departures: Queue<DeparturesOf>,
     pub(super) readers: Queue<ReaderChecks>,
 }
@@ -113,6 +115,7 @@ impl Presence {
                 metrics,
                 tasks,
             ),
+            counts: queue(Counts(store.clone()), coalescing, &holds, metrics, tasks),
             lists: queue(Lists(store.clone()), coalescing, &holds, metrics, tasks),
             departures: queue(
                 DeparturesOf(store.clone()),

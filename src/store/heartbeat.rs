@@ -9,7 +9,7 @@ use sqlx::{Connection, PgExecutor};
 use super::error::skipping_outcomes;
 use super::keys::KeyArrays;
 use super::{Store, StoreError};
-use crate::domain::{Heartbeat, Lease, SessionOutcome};
+use crate::domain::{Heartbeat, Lease, SessionKey, SessionOutcome};
 
 fn set(field: &Option<Option<Value>>) -> (bool, Option<&Value>) {
     (field.is_some(), field.as_ref().and_then(Option::as_ref))
@@ -25,6 +25,26 @@ fn or_empty<T>(items: Vec<T>, is_set: impl Fn(&T) -> bool) -> Vec<T> {
 }
 
 impl Store {
+    /// How often a session is to be heard of, in milliseconds; `None` where it is not the current one.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub async fn heartbeat_interval(
+        &self,
+        session: &SessionKey,
+    ) -> Result<Option<u32>, StoreError> {
+        let interval = sqlx::query_scalar!(
+            "select leasehold.heartbeat_interval($1, $2, $3, $4)",
+            session.room_id.as_str(),
+            session.user_id.as_str(),
+            session.device_id.as_str(),
+            session.epoch,
+        )
+        .fetch_one(&self.durable)
+        .await?;
+        Ok(interval.and_then(|ms| u32::try_from(ms).ok()))
+    }
+
     /// Renews those that no other transaction holds; `None` for one that is held, and unchanged.
     ///
     /// # Errors

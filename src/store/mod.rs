@@ -4,6 +4,7 @@ mod address;
 mod beat;
 mod changes;
 mod connector;
+mod counts;
 mod departures;
 mod disconnect;
 mod door;

@@ -26,13 +26,18 @@ impl Store {
         let ids: Vec<&str> = rooms.iter().map(RoomId::as_str).collect();
         let due = read_rooms(&self.durable, &ids, self.now, &mut found).await?;
         if !due.is_empty() {
-            match self.prune(&due).await {
-                // A standby, or a primary that is about to step down: reading is all that it can do.
-                Ok(()) | Err(StoreError::ReadOnly(_)) => {}
-                Err(error) => return Err(error),
-            }
+            self.prune_where_possible(&due).await?;
         }
         Ok(found)
+    }
+
+    /// [`Store::prune`] on the way of a read.
+    pub(super) async fn prune_where_possible(&self, rooms: &[String]) -> Result<(), StoreError> {
+        match self.prune(rooms).await {
+            // A standby, or a primary that is about to step down: reading is all that it can do.
+            Ok(()) | Err(StoreError::ReadOnly(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes what has expired in these rooms, and the rooms that this leaves empty, but for what

@@ -6,7 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use chrono::{DateTime, Utc};
 
 use crate::domain::{
-    Departures, DeviceId, Event, LiveSession, Participant, Participants, RoomHead, Status, UserId,
+    Departures, DeviceId, Event, LiveSession, Participant, Participants, RoomHead, RoomId, Status,
+    UserId,
 };
 
 /// What a reader of the first has to hear to know the second.
@@ -153,14 +154,12 @@ fn looks_alike(then: &Participant, now: &Participant) -> bool {
             .all(|(then, now)| Look::new(then) == Look::new(now))
 }
 
-/// A text that is equal for pictures between which there is no difference, and
-/// for others in all likelihood not.
-pub(crate) fn fingerprint(picture: &Participants) -> String {
-    let Some(room) = picture.room else {
-        return "0".to_owned();
-    };
+/// A text that is equal for pictures of a room between which there is no difference, and for others in
+/// all likelihood not; nor for those of two rooms, as a reader of both may mistake one for the other.
+pub(crate) fn fingerprint(room_id: &RoomId, picture: &Participants) -> String {
     // Without a random key, so that every instance answers alike.
     let mut hasher = DefaultHasher::new();
+    room_id.as_str().hash(&mut hasher);
     for person in &picture.participants {
         (
             person.user_id.as_str(),
@@ -172,7 +171,8 @@ pub(crate) fn fingerprint(picture: &Participants) -> String {
             Look::new(session).hash(&mut hasher);
         }
     }
-    format!("{}-{:016x}", room.generation, hasher.finish())
+    let generation = picture.room.map_or(0, |room| room.generation);
+    format!("{generation}-{:016x}", hasher.finish())
 }
 
 /// When the picture changes by itself: a lease ends or somebody starts to look lost.

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::watched::{LiveSettings, Room, Seat, Standing, Subscriber, Watched, lock};
 use super::watcher;
 use super::{Batch, Client};
-use crate::domain::{RoomId, UserId};
+use crate::domain::{RoomId, UserId, View};
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
 use crate::wake::Wakes;
@@ -96,14 +96,15 @@ impl Live {
         self.watchers.clone()
     }
 
-    /// Subscribes a client to a room, whether or not it exists; with `reader` until that user is put
-    /// out of it for a time.
+    /// Subscribes a client to a view of a room, whether or not it exists; with `reader` until that user
+    /// is put out of it for a time.
     ///
     /// # Errors
     /// [`NoSeat`]
     pub fn subscribe(
         &self,
         id: &RoomId,
+        view: View,
         client: Client,
         reader: Option<UserId>,
     ) -> Result<Subscription, NoSeat> {
@@ -120,9 +121,9 @@ impl Live {
         if own >= watched.settings.max_subscribers_per_client {
             return Err(NoSeat::ClientFull(own));
         }
-        let room = match rooms.get(id) {
+        let room = match rooms.get(&(id.clone(), view)) {
             Some(room) => Arc::clone(room),
-            None => self.watch(id, &mut rooms),
+            None => self.watch(id, view, &mut rooms),
         };
         let seated = room.seats.load(Ordering::Relaxed);
         if seated >= watched.settings.max_subscribers_per_room {
@@ -144,14 +145,20 @@ impl Live {
     }
 
     /// Starts to watch a room that nobody subscribed to yet.
-    fn watch(&self, id: &RoomId, rooms: &mut HashMap<RoomId, Arc<Room>>) -> Arc<Room> {
+    fn watch(
+        &self,
+        id: &RoomId,
+        view: View,
+        rooms: &mut HashMap<(RoomId, View), Arc<Room>>,
+    ) -> Arc<Room> {
         let room = Arc::new(Room {
             id: id.clone(),
+            view,
             bell: self.watched.wakes.watch(id),
             arriving: Mutex::default(),
             seats: AtomicUsize::new(0),
         });
-        rooms.insert(id.clone(), Arc::clone(&room));
+        rooms.insert((id.clone(), view), Arc::clone(&room));
         let watching = watcher::watch(Arc::clone(&self.watched), Arc::clone(&room));
         let stop = self.stop.clone();
         self.watchers.spawn_on(

@@ -9,11 +9,14 @@ mod batch;
 mod client;
 mod difference;
 mod live;
+mod picture;
 mod rate;
+mod subscriptions;
 mod watched;
 mod watcher;
 
 pub use batch::Batch;
 pub use client::Client;
 pub use live::{Live, NoSeat, Subscription};
+pub use subscriptions::{MAX_ROOMS, News, Subscriptions};
 pub use watched::LiveSettings;

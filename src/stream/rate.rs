@@ -7,7 +7,7 @@ const BASE: Duration = Duration::from_millis(4);
 /// What each person to read and each subscriber to write to adds to it.
 const PER_HEAD: Duration = Duration::from_micros(200);
 /// No room waits longer.
-const LONGEST: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST: Duration = Duration::from_secs(1);
 
 /// The least time between two reads of a room, counted from the start of the
 /// first: 4 ms and 0.2 ms for each person and each subscriber, up to a second.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Batch, Client};
-use crate::domain::{RoomId, UserId};
+use crate::domain::{RoomId, UserId, View};
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
 use crate::wake::{Bell, Wakes};
@@ -22,7 +22,7 @@ pub struct LiveSettings {
     pub poll: Duration,
     /// Subscriptions of this instance.
     pub max_subscribers: usize,
-    /// Subscriptions of one room on this instance.
+    /// Subscriptions to one view of one room on this instance.
     pub max_subscribers_per_room: usize,
     /// Subscriptions of one client on this instance.
     pub max_subscribers_per_client: usize,
@@ -35,15 +35,16 @@ pub(super) struct Watched {
     pub(super) metrics: Metrics,
     pub(super) wakes: Wakes,
     /// Seats are only taken under this lock, so that the limits hold.
-    pub(super) rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
+    pub(super) rooms: Mutex<HashMap<(RoomId, View), Arc<Room>>>,
     pub(super) seats: AtomicUsize,
     /// The seats of each client that has any.
     pub(super) clients: Mutex<HashMap<Client, usize>>,
 }
 
-/// A watched room.
+/// A watched room, as those see it who have one view of it.
 pub(super) struct Room {
     pub(super) id: RoomId,
+    pub(super) view: View,
     pub(super) bell: Arc<Bell>,
     /// Subscribers that wait for their first snapshot.
     pub(super) arriving: Mutex<Vec<Subscriber>>,
@@ -130,8 +131,8 @@ impl Watched {
         if !lock(&room.arriving).is_empty() {
             return false;
         }
-        rooms.remove(&room.id);
-        self.wakes.unwatch(&room.id);
+        rooms.remove(&(room.id.clone(), room.view));
+        self.wakes.unwatch(&room.id, &room.bell);
         self.metrics.streams.watched_rooms(rooms.len());
         true
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::Batch;
-use super::difference::{Difference, changes_by_itself_at, fingerprint, someone_lost};
+use super::difference::Difference;
+use super::picture::Picture;
 use super::rate;
 use super::watched::{Room, Standing, Subscriber, Watched, lock};
 use crate::coalesce::NoAnswer;
@@ -26,7 +27,9 @@ struct Watcher {
     /// Those who wait for the first snapshot, from a read that begins after they came.
     newcomers: Vec<Subscriber>,
     /// What the subscribers know, and its fingerprint.
-    picture: Option<(Arc<Participants>, String)>,
+    picture: Option<(Picture, String)>,
+    /// Whether the last read succeeded.
+    is_kept_up: bool,
     /// When it was last asked who of the subscribers may not read the room any more.
     readers_checked: Instant,
 }
@@ -39,6 +42,7 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
         subscribers: Vec::new(),
         newcomers: Vec::new(),
         picture: None,
+        is_kept_up: false,
         readers_checked: Instant::now(),
     };
     let mut last_look: Option<Instant> = None;
@@ -55,9 +59,11 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
             Ok(turn) => {
                 last_success = started;
                 has_failed = false;
+                watcher.is_kept_up = true;
                 turn.min(started + watcher.watched.settings.poll)
             }
             Err(error) => {
+                watcher.is_kept_up = false;
                 // One that fails at once is tried again before anybody hears of it.
                 let is_late = last_success.elapsed() > 2 * watcher.watched.settings.poll;
                 if std::mem::replace(&mut has_failed, true) || is_late {
@@ -100,13 +106,12 @@ impl Watcher {
     async fn keep_pace(&mut self, last_look: Option<Instant>) {
         let Some(last_look) = last_look else { return };
         loop {
-            let persons = self
-                .picture
-                .as_ref()
-                .map_or(0, |(picture, _)| picture.participants.len());
-            let pause = match self.newcomers.is_empty() {
-                true => rate::pause(persons, self.subscribers.len()),
-                false => rate::pause(0, 0),
+            self.welcome();
+            let pause = match &self.picture {
+                Some((picture, _)) if self.newcomers.is_empty() => {
+                    picture.pause(self.subscribers.len())
+                }
+                _ => rate::pause(0, 0),
             };
             let turn = last_look + pause;
             if Instant::now() >= turn {
@@ -119,31 +124,49 @@ impl Watcher {
         }
     }
 
+    /// A count that was read a moment ago is good enough for those who come now, or each of them
+    /// would have it read, and everybody told.
+    fn welcome(&mut self) {
+        let Some((picture @ Picture::Count(_), id)) = &self.picture else {
+            return;
+        };
+        if self.newcomers.is_empty() || !self.is_kept_up {
+            return;
+        }
+        let count = Batch::new(picture.written(&self.room.id, &[Event::Snapshot]), id);
+        for mut newcomer in self.newcomers.drain(..) {
+            newcomer.send(Arc::clone(&count), Standing::Current);
+            self.subscribers.push(newcomer);
+        }
+    }
+
     /// Reads the room and tells everybody what is new; answers when the picture changes by itself.
     async fn look(&mut self) -> Result<Instant, NoAnswer> {
         self.count_heads();
         let room = &self.room;
-        let picture = self.watched.presence.participants(room.id.clone()).await?;
+        let picture = Picture::read(&self.watched.presence, &room.id, room.view).await?;
         // The instants are the database's: only the time between two of them is counted here.
         let received = Instant::now();
-        let turn = match changes_by_itself_at(&picture) {
+        let turn = match picture.changes_by_itself_at() {
             Some(turn) => {
-                let left = (turn - picture.as_of).to_std().unwrap_or(Duration::ZERO);
+                let left = (turn - picture.as_of()).to_std().unwrap_or(Duration::ZERO);
                 received + left + JUST_AFTER
             }
             None => received + self.watched.settings.poll,
         };
-        room.bell.listen_for_renewals(someone_lost(&picture));
+        room.bell.listen_for_renewals(picture.shows_renewals());
 
         let events = match &self.picture {
-            Some((before, _)) => self.events(before, &picture).await?,
+            Some((before, _)) => self.news(before, &picture).await?,
             None => Vec::new(),
         };
         let id = match &self.picture {
             Some((_, id)) if events.is_empty() => id.clone(),
-            _ => fingerprint(&picture),
+            _ => picture.id(&room.id),
         };
-        let someone_left = events.iter().any(|e| matches!(e, Event::Left { .. }));
+        let someone_left = events
+            .iter()
+            .any(|e| matches!(e, Event::Left { .. } | Event::Snapshot));
         self.tell(&picture, events, &id);
         self.picture = Some((picture, id));
         if someone_left || self.readers_checked.elapsed() >= self.watched.settings.poll {
@@ -171,7 +194,7 @@ impl Watcher {
             let last = Event::Removed {
                 user_id: user_id.clone(),
             };
-            let last = Batch::new(&self.room.id, picture, vec![last], id);
+            let last = Batch::new(picture.written(&self.room.id, &[last]), id);
             let of_them = |s: &mut Subscriber| s.reader.as_ref() == Some(&user_id);
             for mut subscriber in self.subscribers.extract_if(.., of_them) {
                 // One that is behind is only cut off.
@@ -179,6 +202,14 @@ impl Watcher {
             }
         }
         Ok(())
+    }
+
+    async fn news(&self, before: &Picture, after: &Picture) -> Result<Vec<Event>, NoAnswer> {
+        match (before, after) {
+            (Picture::People(before), Picture::People(after)) => self.events(before, after).await,
+            _ if before.id(&self.room.id) == after.id(&self.room.id) => Ok(Vec::new()),
+            _ => Ok(vec![Event::Snapshot]),
+        }
     }
 
     /// The difference, with what only the history knows: how those who are gone left.
@@ -227,7 +258,7 @@ impl Watcher {
             if !is_to_hear {
                 continue;
             }
-            let fresh = || Batch::new(&self.room.id, picture, vec![Event::Stale], id);
+            let fresh = || Batch::new(picture.written(&self.room.id, &[Event::Stale]), id);
             let batch = Arc::clone(stale.get_or_insert_with(fresh));
             if !subscriber.send(batch, Standing::Stale) {
                 self.watched.metrics.streams.subscriber_fell_behind();
@@ -235,12 +266,12 @@ impl Watcher {
         }
     }
 
-    fn tell(&mut self, picture: &Arc<Participants>, events: Vec<Event>, id: &str) {
+    fn tell(&mut self, picture: &Picture, events: Vec<Event>, id: &str) {
         let room_id = &self.room.id;
-        let news = (!events.is_empty()).then(|| Batch::new(room_id, picture, events, id));
+        let news = (!events.is_empty()).then(|| Batch::new(picture.written(room_id, &events), id));
         let mut snapshot: Option<Arc<Batch>> = None;
         let mut snapshot = || {
-            let fresh = || Batch::new(room_id, picture, vec![Event::Snapshot], id);
+            let fresh = || Batch::new(picture.written(room_id, &[Event::Snapshot]), id);
             Arc::clone(snapshot.get_or_insert_with(fresh))
         };
         for subscriber in &mut self.subscribers {

@@ -21,7 +21,7 @@ impl StreamMetrics {
         Self {
             subscribers: gauge(
                 "leasehold_subscribers",
-                "Event streams and sockets that this instance serves",
+                "Rooms that event streams and sockets of this instance follow, each as often as it is followed",
             ),
             watched_rooms: gauge(
                 "leasehold_watched_rooms",
@@ -42,12 +42,12 @@ impl StreamMetrics {
         }
     }
 
-    /// An event stream or socket began.
+    /// A room is followed.
     pub fn subscriber_came(&self) {
         self.subscribers.increment(1);
     }
 
-    /// An event stream or socket ended.
+    /// It no longer is.
     pub fn subscriber_gone(&self) {
         self.subscribers.decrement(1);
     }

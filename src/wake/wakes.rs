@@ -15,7 +15,7 @@ pub struct Wakes(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    watched: Mutex<HashMap<RoomId, Arc<Bell>>>,
+    watched: Mutex<HashMap<RoomId, Vec<Arc<Bell>>>>,
     unhinted: Mutex<HashSet<RoomId>>,
     hints_wanted: AtomicBool,
     hint_due: Notify,
@@ -98,11 +98,10 @@ impl Wakes {
             return;
         }
         for room in rooms {
-            if let Some(bell) = watched.get(room)
-                && bell.someone_lost.load(Ordering::Acquire)
-            {
-                bell.ring();
-            }
+            let bells = watched.get(room).into_iter().flatten();
+            bells
+                .filter(|bell| bell.someone_lost.load(Ordering::Acquire))
+                .for_each(|bell| bell.ring());
         }
     }
 
@@ -114,7 +113,7 @@ impl Wakes {
 
     /// Hints may have been missed: everything is to be read again.
     pub fn missed(&self) {
-        for bell in lock(&self.0.watched).values() {
+        for bell in lock(&self.0.watched).values().flatten() {
             bell.ring();
         }
         self.0.feed.send_replace(());
@@ -126,23 +125,28 @@ impl Wakes {
             return;
         }
         for room in rooms {
-            if let Some(bell) = watched.get(room) {
-                bell.ring();
-            }
+            let bells = watched.get(room).into_iter().flatten();
+            bells.for_each(|bell| bell.ring());
         }
     }
 
-    /// From now on this room's changes ring; each room is watched by one watcher at most.
+    /// From now on this room's changes ring this bell.
     pub fn watch(&self, room: &RoomId) -> Arc<Bell> {
-        match lock(&self.0.watched).entry(room.clone()) {
-            Entry::Occupied(there) => Arc::clone(there.get()),
-            Entry::Vacant(free) => Arc::clone(free.insert(Arc::default())),
-        }
+        let bell = Arc::new(Bell::default());
+        let mut watched = lock(&self.0.watched);
+        let bells = watched.entry(room.clone()).or_default();
+        bells.push(Arc::clone(&bell));
+        bell
     }
 
     /// The opposite of [`Wakes::watch`].
-    pub fn unwatch(&self, room: &RoomId) {
-        lock(&self.0.watched).remove(room);
+    pub fn unwatch(&self, room: &RoomId, bell: &Arc<Bell>) {
+        if let Entry::Occupied(mut bells) = lock(&self.0.watched).entry(room.clone()) {
+            bells.get_mut().retain(|other| !Arc::ptr_eq(other, bell));
+            if bells.get().is_empty() {
+                bells.remove();
+            }
+        }
     }
 
     /// From now on changes are gathered for [`Wakes::hints`].

@@ -81,7 +81,7 @@ codes! {
         RateLimited => "rate_limited", "More requests than `LEASEHOLD_RATE_LIMIT` allows this client; wait for `Retry-After` seconds.";
     }
     503 {
-        TooManySubscribers => "too_many_subscribers", "This instance has as many event streams and sockets as `LEASEHOLD_MAX_SUBSCRIBERS`, or as many for the room as `LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM` or for the client as `LEASEHOLD_MAX_SUBSCRIBERS_PER_CLIENT`; try again later.";
+        TooManySubscribers => "too_many_subscribers", "This instance serves as many subscriptions as `LEASEHOLD_MAX_SUBSCRIBERS`, or as many for the room as `LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM` or for the client as `LEASEHOLD_MAX_SUBSCRIBERS_PER_CLIENT`; try again later.";
         Unavailable => "unavailable", "Overload, or the database does not answer, or the key of a token is being fetched; try again after `Retry-After` seconds.";
     }
 }

@@ -6,8 +6,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Code;
+use super::count::CountAnswer;
 use super::participants::{ParticipantAnswer, ParticipantsAnswer};
-use crate::domain::{EndReason, Event, Participants, RoomId};
+use crate::domain::{EndReason, Event, Participants, RoomCount, RoomId, UserId};
 
 /// What an event carries; which of them, its name says.
 #[derive(Debug, Serialize, ToSchema)]
@@ -24,6 +25,8 @@ pub enum EventBody<'a> {
     RoomClosed(RoomClosedBody<'a>),
     /// `stale`
     Stale(StaleBody<'a>),
+    /// `count`
+    Count(CountAnswer<'a>),
     /// `removed`
     Removed(RemovedBody<'a>),
 }
@@ -96,7 +99,7 @@ pub struct RemovedBody<'a> {
 /// An event on a socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMessage<'a> {
-    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `stale` or `removed`.
+    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `count`, `stale` or `removed`.
     r#type: &'static str,
     /// Stands for the whole picture after the batch that the event belongs to.
     id: &'a str,
@@ -144,11 +147,7 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
             epoch: *epoch,
             reason: reason.map(EndReason::as_str),
         }),
-        Event::Removed { user_id } => EventBody::Removed(RemovedBody {
-            room_id: room_id.as_str(),
-            user_id: user_id.as_str(),
-            code: Code::Blocked.as_str(),
-        }),
+        Event::Removed { user_id } => EventBody::Removed(removed(room_id, user_id)),
         Event::Stale => EventBody::Stale(StaleBody {
             room_id: room_id.as_str(),
             as_of_ms,
@@ -167,37 +166,77 @@ fn body<'a>(room_id: &'a RoomId, picture: &'a Participants, event: &'a Event) ->
     }
 }
 
+fn removed<'a>(room_id: &'a RoomId, user_id: &'a UserId) -> RemovedBody<'a> {
+    RemovedBody {
+        room_id: room_id.as_str(),
+        user_id: user_id.as_str(),
+        code: Code::Blocked.as_str(),
+    }
+}
+
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("texts, numbers and JSON that was JSON before")
 }
 
+/// An event as its name and the JSON object that it carries.
+#[derive(Debug)]
+pub struct Written {
+    name: &'static str,
+    data: String,
+}
+
+/// Events about who is in a room.
+pub fn events(room_id: &RoomId, picture: &Participants, events: &[Event]) -> Vec<Written> {
+    let written = |event| Written {
+        name: name(event),
+        data: json(&body(room_id, picture, event)),
+    };
+    events.iter().map(written).collect()
+}
+
+/// Events to those who follow a room's count: each tells what it is, that it is not kept up, or that the reader is put out.
+pub fn count_events(room_id: &RoomId, count: &RoomCount, events: &[Event]) -> Vec<Written> {
+    let written = |event: &Event| match event {
+        Event::Removed { user_id } => Written {
+            name: name(event),
+            data: json(&removed(room_id, user_id)),
+        },
+        Event::Stale => Written {
+            name: name(event),
+            data: json(&StaleBody {
+                room_id: room_id.as_str(),
+                as_of_ms: count.as_of.timestamp_millis(),
+            }),
+        },
+        _ => Written {
+            name: "count",
+            data: json(&CountAnswer::new(room_id, count)),
+        },
+    };
+    events.iter().map(written).collect()
+}
+
 /// A batch of events as server-sent events. Only the last one has the id: a reader that
 /// lost the connection before it has not seen all of the batch.
-pub fn sse(room_id: &RoomId, picture: &Participants, events: &[Event], id: &str) -> String {
+pub fn sse(events: &[Written], id: &str) -> String {
     let mut text = String::new();
-    for (nth, event) in events.iter().enumerate() {
-        let data = json(&body(room_id, picture, event));
+    for (nth, Written { name, data }) in events.iter().enumerate() {
         let id = match nth + 1 == events.len() {
             true => format!("id: {id}\n"),
             false => String::new(),
         };
-        write!(text, "event: {}\n{id}data: {data}\n\n", name(event))
+        write!(text, "event: {name}\n{id}data: {data}\n\n")
             .expect("writing to a String does not fail");
     }
     text
 }
 
-/// A batch of events as one JSON text each, with the event's name in `type`.
-pub fn messages(
-    room_id: &RoomId,
-    picture: &Participants,
-    events: &[Event],
-    id: &str,
-) -> Vec<String> {
-    let message = |event| EventMessage {
-        r#type: name(event),
-        id,
-        body: body(room_id, picture, event),
+/// A batch of events as one JSON text each, in the shape of [`EventMessage`].
+pub fn messages(events: &[Written], id: &str) -> Vec<String> {
+    let message = |event: &Written| {
+        // The fields of an object that has some, behind two of ours; neither needs escaping.
+        let fields = event.data.trim_start_matches('{');
+        format!(r#"{{"type":"{}","id":"{id}",{fields}"#, event.name)
     };
-    events.iter().map(|event| json(&message(event))).collect()
+    events.iter().map(message).collect()
 }

@@ -3,6 +3,7 @@
 mod batch;
 mod changes;
 mod code;
+mod count;
 mod error;
 mod event;
 mod fields;
@@ -17,8 +18,9 @@ pub mod socket;
 pub use batch::{BatchAnswer, HeartbeatsBody, ItemAnswer, LeavesBody, read_heartbeat, read_leave};
 pub use changes::ChangesAnswer;
 pub use code::Code;
+pub use count::{CountAnswer, view};
 pub use error::{ErrorBody, ErrorDetails, InvalidRequest};
-pub use event::{EventBody, EventMessage, messages, sse};
+pub use event::{EventBody, EventMessage, Written, count_events, events, messages, sse};
 pub use fields::{FieldRules, holds_nul, parse};
 pub use history::{GenerationsAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};

@@ -156,6 +156,7 @@ async fn a_pong_counts_as_a_heartbeat_of_the_session_joined_on_the_socket() {
         (&stale["epoch"], &stale["code"]),
         (&json!(1), &json!("superseded"))
     );
+    assert_eq!(stale["roomId"], "r");
     app.join("r", "bob").await;
     socket.until("joined").await;
     database.verify().await;

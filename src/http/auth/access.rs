@@ -45,6 +45,14 @@ impl Access {
         }
     }
 
+    /// Whether both are by credentials of the same caller, whatever these let them do.
+    pub fn is_of_same_caller(&self, other: &Self) -> bool {
+        match (&self.caller, &other.caller) {
+            (Caller::Client(one), Caller::Client(another)) => one.subject == another.subject,
+            (one, another) => one == another,
+        }
+    }
+
     /// Whether the caller may renew and end this session.
     ///
     /// # Errors

@@ -39,6 +39,23 @@ impl Gate {
         }
         access
     }
+
+    /// Counts a message of a client on an open socket as a request.
+    ///
+    /// # Errors
+    /// 429
+    pub(crate) fn admit_message(&self, client: &Client) -> Result<(), ApiError> {
+        let limit = self.rate_limit.as_ref();
+        limit.map_or(Ok(()), |limit| limit.admit(client))
+    }
+
+    /// Who holds this credential, which came in a message.
+    ///
+    /// # Errors
+    /// 401 where it does not hold.
+    pub(crate) fn verify(&self, credential: &str) -> Result<Access, ApiError> {
+        self.authentication.verify(credential)
+    }
 }
 
 impl FromRequest for Access {

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,6 +31,31 @@ impl Socket {
 
     pub async fn send_text(&mut self, text: String) {
         self.0.send(Message::text(text)).await.unwrap();
+    }
+
+    /// In so many frames.
+    pub async fn send_in_parts(&mut self, text: &str, parts: usize) {
+        let size = text.len().div_ceil(parts);
+        let chunks: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+        for (n, chunk) in chunks.iter().enumerate() {
+            let kind = if n == 0 { Data::Text } else { Data::Continue };
+            let is_last = n + 1 == chunks.len();
+            let frame = Frame::message(chunk.to_vec(), OpCode::Data(kind), is_last);
+            self.0.send(Message::Frame(frame)).await.unwrap();
+        }
+    }
+
+    /// As they are, on the connection below.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        let tcp = self.0.get_mut();
+        tcp.write_all(bytes).await.unwrap();
+        tcp.flush().await.unwrap();
+    }
+
+    /// Asks, and reads until the answer.
+    pub async fn ask(&mut self, request: Value) -> Value {
+        self.send(request).await;
+        self.until("answer").await
     }
 
     /// The next message that is not a ping; `None` where the socket was closed.

@@ -2221,6 +2221,42 @@ $function$;
 comment on function leasehold.sweep_works() is
     'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
 
+CREATE OR REPLACE FUNCTION leasehold.user_last_seen(p_user_id text)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- From room to room by the key: what it costs is the rooms that the user has been in, not the joins.
+    with recursive been as (
+        (select e.room_id
+           from leasehold.membership_events e
+          where e.user_id = p_user_id
+          order by e.room_id
+          limit 1)
+        union all
+        select (select e.room_id
+                  from leasehold.membership_events e
+                 where e.user_id = p_user_id and e.room_id > been.room_id
+                 order by e.room_id
+                 limit 1)
+          from been
+         where been.room_id is not null
+    )
+    select greatest(
+        (select max(ended.last_seen_at)
+           from been
+          cross join lateral (
+                -- Devices of one stay end in any order.
+                select e.last_seen_at
+                  from leasehold.membership_events e
+                 where e.user_id = p_user_id and e.room_id = been.room_id and e.kind = 'ended'
+                 order by e.epoch desc
+                 limit 16) ended),
+        (select max(m.last_seen_at) from leasehold.members m where m.user_id = p_user_id))
+$function$;
+comment on function leasehold.user_last_seen(p_user_id text) is
+    'When a user was last heard of in any room, as far as the history is kept; null where never. Looks at the last 16 ended sessions in each room. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.user_locks(p_user_ids text[])
  RETURNS TABLE(class integer, object integer)
  LANGUAGE sql
@@ -2439,6 +2475,21 @@ AS $function$
 $function$;
 comment on function leasehold.verify() is
     'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history; locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.whereabouts(p_user_ids text[], p_max_rooms integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(ord bigint, room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select u.ord, r.room_id, r.generation, r.epoch, r.status, r.joined_at,
+           case when r.room_id is null then leasehold.user_last_seen(u.user_id) else r.last_seen_at end,
+           r.lease_expires_at
+      from unnest(p_user_ids) with ordinality as u (user_id, ord)
+      left join lateral leasehold.user_rooms(u.user_id, '', p_max_rooms, p_now) r on true
+     order by u.ord, r.room_id
+$function$;
+comment on function leasehold.whereabouts(p_user_ids text[], p_max_rooms integer, p_now timestamp with time zone) is
+    'Where each of these users is, the first p_max_rooms rooms of each, in order; for who is in none one row that says when they were last seen. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_info jsonb[], p_join_ids text[], p_now timestamp with time zone, p_lease_from bigint)
  RETURNS void

@@ -307,3 +307,67 @@ $$;
 
 comment on function leasehold.room_counts(text[], timestamptz) is
     'How many persons are in these rooms: one row each, of a room without one with a null generation and version. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+
+create function leasehold.user_last_seen(p_user_id text)
+    returns timestamptz
+    language sql stable
+as $$
+    -- From room to room by the key: what it costs is the rooms that the user has been in, not the joins.
+    with recursive been as (
+        (select e.room_id
+           from leasehold.membership_events e
+          where e.user_id = p_user_id
+          order by e.room_id
+          limit 1)
+        union all
+        select (select e.room_id
+                  from leasehold.membership_events e
+                 where e.user_id = p_user_id and e.room_id > been.room_id
+                 order by e.room_id
+                 limit 1)
+          from been
+         where been.room_id is not null
+    )
+    select greatest(
+        (select max(ended.last_seen_at)
+           from been
+          cross join lateral (
+                -- Devices of one stay end in any order.
+                select e.last_seen_at
+                  from leasehold.membership_events e
+                 where e.user_id = p_user_id and e.room_id = been.room_id and e.kind = 'ended'
+                 order by e.epoch desc
+                 limit 16) ended),
+        (select max(m.last_seen_at) from leasehold.members m where m.user_id = p_user_id))
+$$;
+
+comment on function leasehold.user_last_seen(text) is
+    'When a user was last heard of in any room, as far as the history is kept; null where never. Looks at the last 16 ended sessions in each room. Locks nothing.';
+
+create function leasehold.whereabouts(
+    p_user_ids text[],
+    p_max_rooms integer default 100,
+    p_now timestamptz default null
+)
+    returns table (
+        ord bigint,
+        room_id text,
+        generation bigint,
+        epoch bigint,
+        status text,
+        joined_at timestamptz,
+        last_seen_at timestamptz,
+        lease_expires_at timestamptz
+    )
+    language sql stable
+as $$
+    select u.ord, r.room_id, r.generation, r.epoch, r.status, r.joined_at,
+           case when r.room_id is null then leasehold.user_last_seen(u.user_id) else r.last_seen_at end,
+           r.lease_expires_at
+      from unnest(p_user_ids) with ordinality as u (user_id, ord)
+      left join lateral leasehold.user_rooms(u.user_id, '', p_max_rooms, p_now) r on true
+     order by u.ord, r.room_id
+$$;
+
+comment on function leasehold.whereabouts(text[], integer, timestamptz) is
+    'Where each of these users is, the first p_max_rooms rooms of each, in order; for who is in none one row that says when they were last seen. Locks nothing.';

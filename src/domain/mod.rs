@@ -34,7 +34,8 @@ pub use removal::{
     RoomClosing,
 };
 pub use room::{
-    LiveSession, Participant, Participants, RoomCount, RoomHead, RoomSummary, View, Whereabouts,
+    LiveSession, Located, Participant, Participants, RoomCount, RoomHead, RoomSummary, View,
+    Whereabouts,
 };
 pub use session::{SessionKey, SessionOutcome};
 pub use word::UnknownWord;

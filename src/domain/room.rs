@@ -149,3 +149,25 @@ pub struct Whereabouts {
     /// What the user's heartbeats say of their connection: the best of their sessions.
     pub status: Status,
 }
+
+/// Where somebody is, or was last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// Who.
+    pub user_id: UserId,
+    /// In order of the room's id.
+    pub rooms: Vec<Whereabouts>,
+    /// When they were last heard of, as far as the history is kept.
+    pub last_seen_at: Option<DateTime<Utc>>,
+}
+
+impl Located {
+    /// In no room, and never seen.
+    pub fn nowhere(user_id: UserId) -> Self {
+        Self {
+            user_id,
+            rooms: Vec::new(),
+            last_seen_at: None,
+        }
+    }
+}

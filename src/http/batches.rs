@@ -66,7 +66,7 @@ pub(crate) async fn leaves(
     Ok(answer(&api, join_all(outcomes).await))
 }
 
-fn check_size(api: &Api, items: usize) -> Result<(), ApiError> {
+pub(crate) fn check_size(api: &Api, items: usize) -> Result<(), ApiError> {
     let limit = api.max_batch_items;
     if items > limit {
         let message = format!("a batch must have at most {limit} items, this one has {items}");

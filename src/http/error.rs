@@ -68,9 +68,7 @@ impl ApiError {
         )
         .with(RETRY_AFTER, HeaderValue::from(left.div_ceil(1_000).max(1)));
         Self {
-            details: Some(Box::new(ErrorDetails::Blocked {
-                blocked_until_ms: until.timestamp_millis(),
-            })),
+            details: Some(Box::new(ErrorDetails::blocked(until))),
             ..error
         }
     }
@@ -219,7 +217,9 @@ impl From<JoinRefusal> for ApiError {
             JoinRefusal::Over(reason) => return (*reason).into(),
         };
         let details = match &refusal {
-            JoinRefusal::AlreadyPresent(elsewhere) => Some(Box::new(elsewhere.into())),
+            JoinRefusal::AlreadyPresent(elsewhere) => {
+                Some(Box::new(ErrorDetails::already_present(elsewhere)))
+            }
             _ => None,
         };
         Self {

@@ -22,7 +22,7 @@ use super::peer::Peer;
 use super::{Access, Api, ApiError};
 use crate::domain::RoomId;
 use crate::stream::{Batch, MAX_ROOMS, News, Subscription, Subscriptions};
-use crate::wire::view;
+use crate::wire::{ServerSentEvent, view};
 
 /// Hear of a room's changes
 ///
@@ -35,7 +35,7 @@ use crate::wire::view;
         ("roomId" = String, Path, min_length = 1, max_length = 256),
         ("view" = Option<String>, Query, description = "`count`: how many they are, as the event `count`."),
     ),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    responses((status = 200, body = ServerSentEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
     api: Data<Api>,
@@ -57,7 +57,7 @@ pub(crate) async fn events(
     params(("room" = Vec<String>, Query, description = "Once for each of 1 to 100 rooms.",
             explode = true, min_items = 1, max_items = 100),
            ("view" = Option<String>, Query, description = "`count`: how many they are, as the event `count`.")),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    responses((status = 200, body = ServerSentEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events_of_rooms(
     api: Data<Api>,

@@ -42,6 +42,7 @@ use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
         rooms::room,
         rooms::rooms,
         users::user_rooms,
+        users::whereabouts,
         users::user_sessions,
         batches::heartbeats,
         batches::leaves,
@@ -94,10 +95,14 @@ impl Modify for CommonAnswers {
             .add_security_scheme("bearer", SecurityScheme::Http(bearer.build()));
 
         for item in document.paths.paths.values_mut() {
-            for operation in [&mut item.get, &mut item.post, &mut item.delete]
-                .into_iter()
-                .flatten()
-            {
+            let operations = [
+                &mut item.get,
+                &mut item.post,
+                &mut item.put,
+                &mut item.patch,
+                &mut item.delete,
+            ];
+            for operation in operations.into_iter().flatten() {
                 let tags = operation.tags.iter().flatten();
                 if tags.into_iter().any(|tag| tag == "operations") {
                     continue;

@@ -44,6 +44,7 @@ fn addresses() -> Vec<Address> {
             "/users/{userId}/sessions",
             [get(users::user_sessions), delete(moderation::expel)],
         ),
+        at("/whereabouts", [post(users::whereabouts)]),
         at("/heartbeats", [post(batches::heartbeats)]),
         at("/leaves", [post(batches::leaves)]),
         at("/rooms/{roomId}/events", [get(events::events)]),

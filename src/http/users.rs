@@ -6,11 +6,13 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::batches::check_size;
+use super::body::BatchJson;
 use super::page::{self, Page};
 use super::path::UserPath;
 use super::{Access, Api, ApiError};
 use crate::domain::{JoinPlace, PastSession, Period};
-use crate::wire::{SessionsAnswer, UserRoomsAnswer};
+use crate::wire::{ErrorBody, SessionsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody};
 
 /// List the rooms that a person is in
 ///
@@ -39,6 +41,34 @@ pub(crate) async fn user_rooms(
         page::write(&[last.room_id.as_str()])
     });
     Ok(HttpResponse::Ok().json(UserRoomsAnswer::new(&user_id, &found, next)))
+}
+
+/// Say where people are
+///
+/// For each in the order of the question: the rooms that they are in, or when they were last seen.
+/// A client sees only itself.
+#[utoipa::path(
+    post,
+    path = "/whereabouts",
+    tag = "users",
+    request_body = WhereaboutsBody,
+    responses(
+        (status = 200, body = WhereaboutsAnswer),
+        (status = 400, body = ErrorBody, description = "`invalid_request`; or `batch_too_large`: more people than `LEASEHOLD_MAX_BATCH_ITEMS`"),
+    )
+)]
+pub(crate) async fn whereabouts(
+    api: Data<Api>,
+    access: Access,
+    BatchJson(body): BatchJson<WhereaboutsBody>,
+) -> Result<HttpResponse, ApiError> {
+    let users = body.read()?;
+    check_size(&api, users.len())?;
+    for user in &users {
+        access.may_locate(user)?;
+    }
+    let found = api.presence.whereabouts(users).await?;
+    Ok(HttpResponse::Ok().json(WhereaboutsAnswer::new(&found)))
 }
 
 /// Which of a person's sessions: those under way at some instant of the period.

@@ -6,9 +6,12 @@ use super::gathered::Sign;
 use super::{ListedJoin, Presence};
 use crate::coalesce::NoAnswer;
 use crate::domain::{
-    Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Participants,
+    Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Located, Participants,
     RoomCount, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId, Whereabouts,
 };
+
+/// Rooms of one user that a question about many tells.
+const MAX_ROOMS: i32 = 100;
 
 impl Presence {
     /// Joins a room.
@@ -124,6 +127,18 @@ impl Presence {
         self.alone(None, move |store| {
             let (user_id, after) = (user_id.clone(), after.clone());
             async move { store.user_rooms(&user_id, after.as_ref(), limit).await }
+        })
+        .await
+    }
+
+    /// Says where each of these users is, and when they were last seen.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn whereabouts(&self, users: Vec<UserId>) -> Result<Vec<Located>, NoAnswer> {
+        self.alone(None, move |store| {
+            let users = users.clone();
+            async move { store.whereabouts(&users, MAX_ROOMS).await }
         })
         .await
     }

@@ -1,7 +1,8 @@
-//! Lists over many rooms: `leasehold.list_rooms` and `leasehold.user_rooms`.
+//! Lists over many rooms: `leasehold.list_rooms`, `user_rooms` and `whereabouts`.
 
+use super::error::promised;
 use super::{Store, StoreError};
-use crate::domain::{RoomId, RoomSummary, UserId, Whereabouts};
+use crate::domain::{Located, RoomId, RoomSummary, UserId, Whereabouts};
 
 impl Store {
     /// In order of id: those that start with `prefix` and come after `after`, at most `limit`.
@@ -74,5 +75,45 @@ impl Store {
                 })
             })
             .collect()
+    }
+
+    /// Where each of these users is, in up to `max_rooms` rooms, in the order of the question.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub async fn whereabouts(
+        &self,
+        users: &[UserId],
+        max_rooms: i32,
+    ) -> Result<Vec<Located>, StoreError> {
+        let ids: Vec<&str> = users.iter().map(UserId::as_str).collect();
+        let rows = sqlx::query!(
+            r#"select ord as "ord!", room_id, generation, epoch, status, joined_at, last_seen_at,
+                      lease_expires_at
+               from leasehold.whereabouts($1, $2, $3)"#,
+            &ids as &[&str],
+            max_rooms,
+            self.now,
+        )
+        .fetch_all(&self.durable)
+        .await?;
+        let mut found: Vec<Located> = users.iter().cloned().map(Located::nowhere).collect();
+        for row in rows {
+            let place = usize::try_from(row.ord - 1).ok();
+            let user = place.and_then(|place| found.get_mut(place));
+            let user = promised(user, "ord")?;
+            user.last_seen_at = user.last_seen_at.max(row.last_seen_at);
+            let Some(room_id) = row.room_id else { continue };
+            user.rooms.push(Whereabouts {
+                room_id: RoomId::parse(room_id)?,
+                generation: promised(row.generation, "generation")?,
+                epoch: promised(row.epoch, "epoch")?,
+                joined_at: promised(row.joined_at, "joined_at")?,
+                last_seen_at: promised(row.last_seen_at, "last_seen_at")?,
+                lease_expires_at: promised(row.lease_expires_at, "lease_expires_at")?,
+                status: promised(row.status, "status")?.parse()?,
+            });
+        }
+        Ok(found)
     }
 }

@@ -1,5 +1,6 @@
 //! What an error looks like: `{"error": "a sentence", "code": "machine_code"}`.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,38 +17,48 @@ pub struct ErrorBody<'a> {
     pub code: &'a str,
     /// What goes with the code.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    #[schema(inline)]
+    #[schema(value_type = ErrorDetails)]
     pub details: Option<&'a ErrorDetails>,
 }
 
-/// What goes with some of the codes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum ErrorDetails {
-    /// `blocked`
-    #[serde(rename_all = "camelCase")]
-    Blocked {
-        /// When the block ends.
-        blocked_until_ms: i64,
-    },
-    /// `already_present`: the newest session on another device.
-    #[serde(rename_all = "camelCase")]
-    AlreadyPresent {
-        /// The number of its join.
-        epoch: i64,
-        /// Null for the unnamed device.
-        device_id: Option<String>,
-        /// When its lease ends unless it is renewed.
-        expires_at_ms: i64,
-    },
+/// What goes with some of the codes, and is left out with the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorDetails {
+    /// With `blocked`: when the block ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    blocked_until_ms: Option<i64>,
+    /// With `already_present`: the number of the join of the session that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    epoch: Option<i64>,
+    /// With `already_present`: the device of that session, null for the unnamed one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false)]
+    device_id: Option<Option<String>>,
+    /// With `already_present`: when the lease of that session ends unless it is renewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    expires_at_ms: Option<i64>,
 }
 
-impl From<&Elsewhere> for ErrorDetails {
-    fn from(elsewhere: &Elsewhere) -> Self {
-        Self::AlreadyPresent {
-            epoch: elsewhere.epoch,
-            device_id: elsewhere.device_id.name().map(str::to_owned),
-            expires_at_ms: elsewhere.lease_expires_at.timestamp_millis(),
+impl ErrorDetails {
+    /// A block that ends then.
+    pub fn blocked(until: DateTime<Utc>) -> Self {
+        Self {
+            blocked_until_ms: Some(until.timestamp_millis()),
+            ..Self::default()
+        }
+    }
+
+    /// A session in the way.
+    pub fn already_present(elsewhere: &Elsewhere) -> Self {
+        Self {
+            epoch: Some(elsewhere.epoch),
+            device_id: Some(elsewhere.device_id.name().map(str::to_owned)),
+            expires_at_ms: Some(elsewhere.lease_expires_at.timestamp_millis()),
+            ..Self::default()
         }
     }
 }

@@ -96,6 +96,24 @@ pub struct RemovedBody<'a> {
     code: &'static str,
 }
 
+/// One event of a stream, as the standard of server-sent events parses it.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "only its schema is used: it is written as text")]
+pub struct ServerSentEvent {
+    /// Its name.
+    #[schema(nullable = false)]
+    event: Option<String>,
+    /// There on the last of a batch; comes back as `Last-Event-ID`.
+    #[schema(nullable = false)]
+    id: Option<String>,
+    /// One JSON object: an `Event`.
+    #[schema(nullable = false)]
+    data: Option<String>,
+    /// How soon to come back, in milliseconds.
+    #[schema(nullable = false)]
+    retry: Option<i64>,
+}
+
 /// An event on a socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMessage<'a> {

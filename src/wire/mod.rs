@@ -20,11 +20,13 @@ pub use changes::ChangesAnswer;
 pub use code::Code;
 pub use count::{CountAnswer, view};
 pub use error::{ErrorBody, ErrorDetails, InvalidRequest};
-pub use event::{EventBody, EventMessage, Written, count_events, events, messages, sse};
+pub use event::{
+    EventBody, EventMessage, ServerSentEvent, Written, count_events, events, messages, sse,
+};
 pub use fields::{FieldRules, holds_nul, parse};
 pub use history::{GenerationsAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};
 pub use moderation::{BlocksAnswer, MetadataBody};
 pub use participants::ParticipantsAnswer;
-pub use rooms::{RoomAnswer, RoomsAnswer, UserRoomsAnswer};
+pub use rooms::{RoomAnswer, RoomsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody};
 pub use session::{CursorBody, HeartbeatBody, SessionBody};

@@ -1,9 +1,10 @@
 //! Rooms and their figures, and in which of them a user is.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::domain::{Participants, RoomHead, RoomId, RoomSummary, UserId, Whereabouts};
+use super::InvalidRequest;
+use crate::domain::{Located, Participants, RoomHead, RoomId, RoomSummary, UserId, Whereabouts};
 
 /// A room's figures.
 #[derive(Debug, Serialize, ToSchema)]
@@ -111,6 +112,64 @@ impl<'a> UserRoomAnswer<'a> {
             joined_at_ms: room.joined_at.timestamp_millis(),
             last_seen_ms: room.last_seen_at.timestamp_millis(),
             expires_at_ms: room.lease_expires_at.timestamp_millis(),
+        }
+    }
+}
+
+/// Whom to look for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WhereaboutsBody {
+    /// Up to 1,000.
+    #[schema(max_items = 1_000)]
+    user_ids: Vec<String>,
+}
+
+impl WhereaboutsBody {
+    /// Who they are.
+    ///
+    /// # Errors
+    /// Where one of them cannot be an id.
+    pub fn read(self) -> Result<Vec<UserId>, InvalidRequest> {
+        let users = self.user_ids.into_iter().map(UserId::parse);
+        Ok(users.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Where people are.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WhereaboutsAnswer<'a> {
+    /// In the order of the question.
+    users: Vec<LocatedAnswer<'a>>,
+}
+
+impl<'a> WhereaboutsAnswer<'a> {
+    /// Of each of them.
+    pub fn new(found: &'a [Located]) -> Self {
+        Self {
+            users: found.iter().map(LocatedAnswer::new).collect(),
+        }
+    }
+}
+
+/// Where somebody is, or was last.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Located)]
+struct LocatedAnswer<'a> {
+    user_id: &'a str,
+    /// In order of the room's id, the first hundred.
+    rooms: Vec<UserRoomAnswer<'a>>,
+    /// Null where the person was never seen, as far as the history is kept.
+    last_seen_ms: Option<i64>,
+}
+
+impl<'a> LocatedAnswer<'a> {
+    fn new(located: &'a Located) -> Self {
+        Self {
+            user_id: located.user_id.as_str(),
+            rooms: located.rooms.iter().map(UserRoomAnswer::new).collect(),
+            last_seen_ms: located.last_seen_at.map(|at| at.timestamp_millis()),
         }
     }
 }

@@ -84,7 +84,9 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
             "admin",
             "server",
         ],
-        ("GET", "/users/{userId}/rooms") => &["alice", "alice elsewhere", "admin", "server"],
+        ("GET", "/users/{userId}/rooms") | ("POST", "/whereabouts") => {
+            &["alice", "alice elsewhere", "admin", "server"]
+        }
         ("DELETE", "/rooms/{roomId}" | "/rooms/{roomId}/participants/{userId}")
         | (
             "GET",
@@ -133,6 +135,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
             if ["POST", "PATCH"].contains(&method) {
                 request = request.json(&json!({
                     "userId": "alice", "epoch": 1, "cursor": null, "heartbeats": [], "leaves": [],
+                    "userIds": ["alice"],
                 }));
             }
             if let Some(token) = token {

@@ -66,3 +66,4 @@ mod sweep;
 mod tokens;
 mod verify;
 mod wakes;
+mod whereabouts;

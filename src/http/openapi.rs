@@ -13,7 +13,7 @@ use super::{
     admission, batches, changes, docs, events, health, history, members, metrics, moderation,
     rooms, socket, users,
 };
-use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
+use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as socket_wire};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -75,7 +75,8 @@ use crate::wire::{Code, ErrorBody, EventMessage, socket as socket_wire};
         socket_wire::Answer,
         socket_wire::Refusal,
         socket_wire::Stale,
-        socket_wire::Unsubscribed
+        socket_wire::Unsubscribed,
+        WhereaboutsMessage
     )),
     modifiers(&CommonAnswers)
 )]

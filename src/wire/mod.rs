@@ -28,5 +28,8 @@ pub use history::{GenerationsAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};
 pub use moderation::{BlocksAnswer, MetadataBody};
 pub use participants::ParticipantsAnswer;
-pub use rooms::{RoomAnswer, RoomsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody};
+pub use rooms::{
+    RoomAnswer, RoomsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody,
+    WhereaboutsMessage,
+};
 pub use session::{CursorBody, HeartbeatBody, SessionBody};

@@ -152,6 +152,25 @@ impl<'a> WhereaboutsAnswer<'a> {
     }
 }
 
+/// News of people whom a socket follows.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WhereaboutsMessage<'a> {
+    /// `whereabouts`
+    r#type: &'static str,
+    /// At first all of them, then those of whom something is different.
+    users: Vec<LocatedAnswer<'a>>,
+}
+
+impl<'a> WhereaboutsMessage<'a> {
+    /// Of these.
+    pub fn new(found: &[&'a Located]) -> Self {
+        Self {
+            r#type: "whereabouts",
+            users: found.iter().copied().map(LocatedAnswer::new).collect(),
+        }
+    }
+}
+
 /// Where somebody is, or was last.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

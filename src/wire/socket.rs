@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Code, ErrorBody, InvalidRequest};
-use crate::domain::{RoomId, SessionKey};
+use crate::domain::{RoomId, SessionKey, UserId};
 
 /// What every request on a socket has, beside the fields of the HTTP body.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -25,9 +25,24 @@ pub struct Request {
     /// Of `subscribe`: `count` for how many they are; everybody where it is left out.
     #[schema(nullable = false)]
     pub view: Option<String>,
+    /// Of `subscribe`, in place of a room: the people to follow from now on, 200 at most; none to follow nobody.
+    #[schema(nullable = false, max_items = 200)]
+    users: Option<Vec<String>>,
 }
 
 impl Request {
+    /// The people that it names, if it names any.
+    ///
+    /// # Errors
+    /// Where one of them is no valid id.
+    pub fn users(&self) -> Result<Option<Vec<UserId>>, InvalidRequest> {
+        let Some(ids) = &self.users else {
+            return Ok(None);
+        };
+        let users = ids.iter().map(|id| UserId::parse(id.as_str()));
+        Ok(Some(users.collect::<Result<_, _>>()?))
+    }
+
     /// The room that it names, if it names one.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use leasehold::access::Scope;
 use leasehold::domain::UserId;
 use serde_json::{Value, json};
 
-use super::support::{App, Caller, Database, guarded, join, join_on, session, t};
+use super::support::{App, Caller, Database, Socket, guarded, join, join_on, session, t};
 
 fn users(ids: &[&str]) -> Vec<UserId> {
     ids.iter().map(|id| UserId::parse(*id).unwrap()).collect()
@@ -101,4 +101,55 @@ async fn a_client_asks_for_itself_and_nobody_for_too_many() {
             "{wrong}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_socket_is_told_where_people_are_and_then_what_is_different() {
+    let database = Database::new().await;
+    let app = App::spawn_with(&database, &["--poll-ms", "100"]).await;
+    app.join("a", "alice").await;
+    let mut socket = Socket::connect(&format!("{}/socket", app.url)).await;
+    let follow = |users: Value| json!({ "type": "subscribe", "requestId": 1, "users": users });
+    socket.send(follow(json!(["bob", "alice", "bob"]))).await;
+    assert_eq!(socket.until("answer").await["status"], 204);
+    let told = socket.until("whereabouts").await["users"].clone();
+    assert_eq!(told.as_array().unwrap().len(), 2);
+    assert_eq!(told[0]["rooms"][0]["roomId"], "a");
+    assert_eq!(told[1]["rooms"], json!([]));
+
+    app.join("b", "bob").await;
+    let told = socket.until("whereabouts").await["users"].clone();
+    assert_eq!(told.as_array().unwrap().len(), 1, "alice is where she was");
+    assert_eq!(told[0]["userId"], "bob");
+    assert_eq!(told[0]["rooms"][0]["roomId"], "b");
+
+    app.leave("a", "alice", 1).await;
+    let told = socket.until("whereabouts").await["users"].clone();
+    assert_eq!(
+        (&told[0]["userId"], &told[0]["rooms"]),
+        (&json!("alice"), &json!([]))
+    );
+    assert!(told[0]["lastSeenMs"].is_i64());
+
+    socket.send(follow(json!([]))).await;
+    assert_eq!(socket.until("answer").await["status"], 204);
+    let many: Vec<String> = (0..201).map(|n| format!("user-{n}")).collect();
+    for (users, status) in [(json!(many), 400), (json!([""]), 400), (json!([1]), 400)] {
+        socket.send(follow(users)).await;
+        assert_eq!(socket.until("answer").await["status"], status);
+    }
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn a_client_follows_itself_and_nobody_else_on_a_socket() {
+    let database = Database::new().await;
+    let app = guarded(&database, &[]).await;
+    let mut socket = Caller::new(&app, "alice", Scope::Member).socket("r").await;
+    for (user, status) in [("bob", 403), ("alice", 204)] {
+        let message = json!({ "type": "subscribe", "requestId": user, "users": [user] });
+        socket.send(message).await;
+        assert_eq!(socket.until("answer").await["status"], status, "{user}");
+    }
+    socket.until("whereabouts").await;
 }

@@ -13,10 +13,12 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::contacts::Contacts;
 use super::inward::Inward;
 use super::log::Log;
 use super::request::{Asker, Turn};
-use crate::domain::{Heartbeat, RoomId, SessionKey};
+use crate::coalesce::NoAnswer;
+use crate::domain::{Heartbeat, Located, RoomId, SessionKey};
 use crate::http::access_log::Subject;
 use crate::http::events::until;
 use crate::http::members::renew;
@@ -29,6 +31,7 @@ use crate::wire::socket::{self, Stale, Unsubscribed};
 const UNANSWERED_PINGS: u32 = 2;
 
 type Answering = Pin<Box<dyn Future<Output = (ByteString, Turn)>>>;
+type Looking = Pin<Box<dyn Future<Output = Result<Vec<Located>, NoAnswer>>>>;
 type Renewing = Pin<Box<dyn Future<Output = Vec<(SessionKey, ApiError)>>>>;
 
 pub(super) struct Connection {
@@ -38,6 +41,7 @@ pub(super) struct Connection {
     peer: Rc<Peer>,
     out: actix_ws::Session,
     log: Log,
+    contacts: Option<Contacts>,
     next_ping: Instant,
     /// Between two pings.
     beat: Duration,
@@ -71,6 +75,7 @@ impl Connection {
             peer,
             out,
             log,
+            contacts: None,
         }
     }
 
@@ -104,11 +109,13 @@ impl Connection {
         answering: &mut Option<Answering>,
     ) -> Option<CloseCode> {
         let mut renewing: Option<Renewing> = None;
+        let mut looking: Option<Looking> = None;
         if let Some(snapshot) = snapshot {
             self.send(snapshot.messages()).await.ok()?;
         }
         let subscriptions = Rc::clone(&self.asker.subscriptions);
         loop {
+            let next_look = self.contacts.as_ref().map(Contacts::next_look);
             let step = tokio::select! {
                 news = poll_fn(|context| subscriptions.borrow_mut().poll_next(context)) => match news {
                     News::Batch(batch) => self.send(batch.messages()).await,
@@ -128,6 +135,15 @@ impl Connection {
                     }
                 }
                 stale = maybe(&mut renewing) => self.tell_stale(stale).await,
+                () = until(next_look), if looking.is_none() => {
+                    looking = self.look();
+                    Ok(())
+                }
+                found = maybe(&mut looking) => {
+                    // Without an answer there is another look.
+                    let news = found.ok().and_then(|found| self.contacts.as_mut()?.learn(found));
+                    self.send(news.as_slice()).await
+                }
                 // One request at a time, in their order: the next is not read before.
                 message = inward.next(), if answering.is_none() => {
                     self.unanswered = 0;
@@ -186,6 +202,15 @@ impl Connection {
         match turn {
             Turn::Authenticated(access) => self.authenticated(access).await,
             Turn::Follows(snapshot) => snapshot.messages().to_vec(),
+            Turn::LooksFor(found) if found.is_empty() => {
+                self.contacts = None;
+                Vec::new()
+            }
+            Turn::LooksFor(found) => {
+                let poll = self.asker.api.poll;
+                let contacts = self.contacts.insert(Contacts::new(found, poll));
+                vec![contacts.told()]
+            }
             Turn::Nothing => Vec::new(),
         }
     }
@@ -200,12 +225,22 @@ impl Connection {
         let subscriptions = Rc::clone(&self.asker.subscriptions);
         let reads = |room_id: &RoomId| access.may_read(room_id).is_ok();
         let unread = subscriptions.borrow_mut().retain(reads);
+        if let Some(contacts) = &mut self.contacts {
+            contacts.retain(|user| access.may_locate(user).is_ok());
+        }
         self.asker.access = access;
         self.report_lost(lost).await;
         let told = unread
             .iter()
             .map(|room_id| socket::text(&Unsubscribed::new(room_id)));
         told.map(ByteString::from).collect()
+    }
+
+    /// Looks for the people whom the socket follows.
+    fn look(&mut self) -> Option<Looking> {
+        let users = self.contacts.as_mut()?.look();
+        let presence = self.asker.api.presence.clone();
+        Some(Box::pin(async move { presence.whereabouts(users).await }))
     }
 
     /// The client's software answered a ping, also where its page is hidden: a sign of life of all

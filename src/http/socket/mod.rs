@@ -6,6 +6,7 @@
 //! are answered one after the other.
 
 mod connection;
+mod contacts;
 mod handshake;
 mod inward;
 mod log;

@@ -10,9 +10,10 @@ use actix_web::web::Data;
 use bytestring::ByteString;
 use serde_json::Value;
 
+use super::contacts::MAX_CONTACTS;
 use super::log::Entry;
 use super::sessions::{MAX_SESSIONS, Sessions};
-use crate::domain::{Heartbeat, RoomId, SessionKey, View};
+use crate::domain::{Heartbeat, Located, RoomId, SessionKey, UserId, View};
 use crate::http::access_log::Subject;
 use crate::http::admission::require_reader;
 use crate::http::auth::Gate;
@@ -29,6 +30,8 @@ pub(super) enum Turn {
     Authenticated(Access),
     /// It follows another room, which looks like this.
     Follows(Arc<Batch>),
+    /// It follows these people, and nobody else.
+    LooksFor(Vec<Located>),
     Nothing,
 }
 
@@ -121,6 +124,9 @@ impl Asker {
             }
             Some("subscribe") => {
                 entry.asks_for("subscribe");
+                if let Some(users) = request.users()? {
+                    return self.look_for(users).await;
+                }
                 self.subscribe(&room()?, view(request.view.as_deref())?)
                     .await
             }
@@ -215,6 +221,21 @@ impl Asker {
             )));
         }
         Ok((None, Turn::Follows(self.follow(room_id, view).await?)))
+    }
+
+    async fn look_for(&self, mut users: Vec<UserId>) -> Done {
+        users.sort_unstable();
+        users.dedup();
+        if users.len() > MAX_CONTACTS {
+            return Err(ApiError::invalid(format!(
+                "a socket follows at most {MAX_CONTACTS} people; open another"
+            )));
+        }
+        for user in &users {
+            self.access.may_locate(user)?;
+        }
+        let found = self.api.presence.whereabouts(users).await?;
+        Ok((None, Turn::LooksFor(found)))
     }
 
     /// Follows a room from its first snapshot on.

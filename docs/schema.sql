@@ -918,12 +918,13 @@ $function$;
 comment on function leasehold.heartbeat_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_set_cursor boolean[], p_cursors jsonb[], p_set_metadata boolean[], p_metadata jsonb[], p_now timestamp with time zone) is
     'Renews leases, one request per position of the arrays and in that order; a cursor or metadata changes where its flag is set. Outcomes: renewed, busy where another transaction holds the session (then nothing changed), or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
-CREATE OR REPLACE FUNCTION leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_joins boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text[]
  LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 declare
+    v_users integer[] := '{}';
     v_lease_now bigint := leasehold.lease_clock(p_now);
     v_free text[] := leasehold.lock_free_rooms(p_room_ids);
     v_held text[];
@@ -931,6 +932,10 @@ declare
     v_patience text := current_setting('lock_timeout');
     v_places tid[];
 begin
+    if p_joins then
+        v_users := array(select l.object from leasehold.user_locks(p_user_ids) l
+                          where not pg_try_advisory_xact_lock_shared(l.class, l.object));
+    end if;
     select coalesce(array_agg(room_id), '{}')
       into v_held
       from leasehold.rooms
@@ -960,7 +965,8 @@ begin
                         select * from unnest(p_room_ids, p_user_ids, p_device_ids)))
                for update of m skip locked) l;
     return array(
-        select case when q.room_id = any (v_held)
+        select case when leasehold.user_lock(q.user_id) = any (v_users) then 'user'
+                    when q.room_id = any (v_held)
                          or exists (select from leasehold.members m
                                      where m.room_id = q.room_id and m.ctid <> all (v_places)
                                        and leasehold.lease_expired(m.lease_end, v_lease_now)) then 'room'
@@ -971,8 +977,8 @@ begin
          order by q.ord);
 end
 $function$;
-comment on function leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone) is
-    'Internal. What a join or leave would wait for at this moment, for each request: room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';
+comment on function leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_joins boolean, p_now timestamp with time zone) is
+    'Internal. What a join or leave would wait for at this moment, for each request: user where another transaction puts this one, or one that shares its lock, out of all rooms and joins wait for that; room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';
 
 CREATE OR REPLACE FUNCTION leasehold.instant(p_micros bigint)
  RETURNS timestamp with time zone
@@ -2257,14 +2263,22 @@ $function$;
 comment on function leasehold.user_last_seen(p_user_id text) is
     'When a user was last heard of in any room, as far as the history is kept; null where never. Looks at the last 16 ended sessions in each room. Locks nothing.';
 
+CREATE OR REPLACE FUNCTION leasehold.user_lock(p_user_id text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (hashtext(p_user_id) & 511);
+comment on function leasehold.user_lock(p_user_id text) is
+    'Internal. Which of the locks of all users stands for this one.';
+
 CREATE OR REPLACE FUNCTION leasehold.user_locks(p_user_ids text[])
  RETURNS TABLE(class integer, object integer)
  LANGUAGE sql
  IMMUTABLE
 AS $function$
-    -- 64 locks for all users: a join of thousands must not fill the lock table. The first number is
+    -- 512 locks for all users: a join of thousands must not fill the lock table. The first number is
     -- this project's alone.
-    select distinct hashtext('leasehold users'), hashtext(id) & 63
+    select distinct hashtext('leasehold users'), leasehold.user_lock(id)
       from unnest(p_user_ids) as id
      order by 2
 $function$;

@@ -137,13 +137,21 @@ $$;
 comment on function leasehold.check_options(integer, text[], jsonb[], jsonb[], jsonb[], text[], integer[]) is
     'Internal. Errors: 22023 for a word that is not one, a capacity that is none, or arrays that do not fit together.';
 
+create function leasehold.user_lock(p_user_id text)
+    returns integer
+    language sql immutable parallel safe
+    return hashtext(p_user_id) & 511;
+
+comment on function leasehold.user_lock(text) is
+    'Internal. Which of the locks of all users stands for this one.';
+
 create function leasehold.user_locks(p_user_ids text[])
     returns table (class integer, object integer)
     language sql immutable
 as $$
-    -- 64 locks for all users: a join of thousands must not fill the lock table. The first number is
+    -- 512 locks for all users: a join of thousands must not fill the lock table. The first number is
     -- this project's alone.
-    select distinct hashtext('leasehold users'), hashtext(id) & 63
+    select distinct hashtext('leasehold users'), leasehold.user_lock(id)
       from unnest(p_user_ids) as id
      order by 2
 $$;
@@ -363,6 +371,7 @@ create function leasehold.held_rows(
     p_room_ids text[],
     p_user_ids text[],
     p_device_ids text[],
+    p_joins boolean,
     p_now timestamptz default null
 )
     returns text[]
@@ -370,6 +379,7 @@ create function leasehold.held_rows(
 as $$
 #variable_conflict use_column
 declare
+    v_users integer[] := '{}';
     v_lease_now bigint := leasehold.lease_clock(p_now);
     v_free text[] := leasehold.lock_free_rooms(p_room_ids);
     v_held text[];
@@ -377,6 +387,10 @@ declare
     v_patience text := current_setting('lock_timeout');
     v_places tid[];
 begin
+    if p_joins then
+        v_users := array(select l.object from leasehold.user_locks(p_user_ids) l
+                          where not pg_try_advisory_xact_lock_shared(l.class, l.object));
+    end if;
     select coalesce(array_agg(room_id), '{}')
       into v_held
       from leasehold.rooms
@@ -406,7 +420,8 @@ begin
                         select * from unnest(p_room_ids, p_user_ids, p_device_ids)))
                for update of m skip locked) l;
     return array(
-        select case when q.room_id = any (v_held)
+        select case when leasehold.user_lock(q.user_id) = any (v_users) then 'user'
+                    when q.room_id = any (v_held)
                          or exists (select from leasehold.members m
                                      where m.room_id = q.room_id and m.ctid <> all (v_places)
                                        and leasehold.lease_expired(m.lease_end, v_lease_now)) then 'room'
@@ -418,5 +433,5 @@ begin
 end
 $$;
 
-comment on function leasehold.held_rows(text[], text[], text[], timestamptz) is
-    'Internal. What a join or leave would wait for at this moment, for each request: room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';
+comment on function leasehold.held_rows(text[], text[], text[], boolean, timestamptz) is
+    'Internal. What a join or leave would wait for at this moment, for each request: user where another transaction puts this one, or one that shares its lock, out of all rooms and joins wait for that; room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';

@@ -6,8 +6,11 @@ const target = (baseUrl) => {
   return { host: hostname, port: Number(port), noDelay: true };
 };
 
-/** An open event stream; `onText` gets what arrives, with the chunk sizes of HTTP in between. */
-export function subscribe(baseUrl, room, onText) {
+/** An open event stream of a room; `onText` gets what arrives, with the chunk sizes of HTTP in between. */
+export const subscribe = (baseUrl, room, onText) => stream(baseUrl, `/rooms/${room}/events`, onText);
+
+/** The same of any address. */
+export function stream(baseUrl, path, onText) {
   return new Promise((resolve, reject) => {
     const socket = connect(target(baseUrl));
     socket.setEncoding("utf8");
@@ -17,7 +20,7 @@ export function subscribe(baseUrl, room, onText) {
       socket.on("data", onText);
       resolve(socket);
     });
-    socket.write(`GET /rooms/${room}/events HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
   });
 }
 

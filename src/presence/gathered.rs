@@ -33,8 +33,9 @@ async fn held_by<R>(
     store: &Store,
     batch: &[R],
     key: impl Fn(&R) -> (&RoomId, &UserId, &DeviceId) + Clone,
+    are_joins: bool,
 ) -> Result<Vec<Option<Row>>, StoreError> {
-    store.held_rows(batch.iter().map(key)).await
+    store.held_rows(batch.iter().map(key), are_joins).await
 }
 
 /// Answers of a call that passes over what another transaction holds.
@@ -68,7 +69,13 @@ impl Operation for Joins {
     }
 
     async fn held(&self, batch: &[Join]) -> Result<Vec<Option<Row>>, StoreError> {
-        held_by(&self.0, batch, |j| (&j.room_id, &j.user_id, &j.device_id)).await
+        held_by(
+            &self.0,
+            batch,
+            |j| (&j.room_id, &j.user_id, &j.device_id),
+            true,
+        )
+        .await
     }
 }
 
@@ -91,7 +98,13 @@ impl Operation for ListedJoins {
     }
 
     async fn held(&self, batch: &[Join]) -> Result<Vec<Option<Row>>, StoreError> {
-        held_by(&self.0, batch, |j| (&j.room_id, &j.user_id, &j.device_id)).await
+        held_by(
+            &self.0,
+            batch,
+            |j| (&j.room_id, &j.user_id, &j.device_id),
+            true,
+        )
+        .await
     }
 }
 
@@ -214,7 +227,13 @@ impl Operation for Leaves {
     }
 
     async fn held(&self, batch: &[SessionKey]) -> Result<Vec<Option<Row>>, StoreError> {
-        held_by(&self.0, batch, |s| (&s.room_id, &s.user_id, &s.device_id)).await
+        held_by(
+            &self.0,
+            batch,
+            |s| (&s.room_id, &s.user_id, &s.device_id),
+            false,
+        )
+        .await
     }
 }
 

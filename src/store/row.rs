@@ -12,6 +12,8 @@ pub enum Row {
     Session(RoomId, UserId, DeviceId),
     /// Both.
     RoomAndSession(SessionKey),
+    /// None, but a lock of the user's while somebody puts them out of all rooms.
+    User(UserId),
 }
 
 impl Row {
@@ -31,15 +33,17 @@ impl Store {
     pub async fn held_rows(
         &self,
         requests: impl Iterator<Item = (&RoomId, &UserId, &DeviceId)> + Clone,
+        are_joins: bool,
     ) -> Result<Vec<Option<Row>>, StoreError> {
         let rooms: Vec<&str> = requests.clone().map(|(room, ..)| room.as_str()).collect();
         let users: Vec<&str> = requests.clone().map(|(_, user, _)| user.as_str()).collect();
         let devices = requests.clone().map(|(.., device)| device.as_sql());
         let words: Vec<Option<String>> = sqlx::query_scalar!(
-            r#"select leasehold.held_rows($1, $2, $3, $4) as "held!: Vec<Option<String>>""#,
+            r#"select leasehold.held_rows($1, $2, $3, $4, $5) as "held!: Vec<Option<String>>""#,
             &rooms as &[&str],
             &users as &[&str],
             &devices.collect::<Vec<&str>>() as &[&str],
+            are_joins,
             self.now,
         )
         .fetch_one(&self.durable)
@@ -47,6 +51,7 @@ impl Store {
         let held = words.iter().zip(requests);
         Ok(held
             .map(|(word, (room, user, device))| match word.as_deref() {
+                Some("user") => Some(Row::User(user.clone())),
                 Some("session") => Some(Row::Session(room.clone(), user.clone(), device.clone())),
                 Some(_) => Some(Row::Room(room.clone())),
                 None => None,
@@ -77,6 +82,15 @@ impl Store {
                     r#"select leasehold.await_room($1, $2) as "free: ()""#,
                     room_id.as_str(),
                     self.now,
+                )
+                .fetch_one(&self.waiting)
+                .await?;
+            }
+            Row::User(user_id) => {
+                let users = [user_id.as_str()];
+                sqlx::query!(
+                    r#"select leasehold.share_users($1) as "free: ()""#,
+                    &users as &[&str],
                 )
                 .fetch_one(&self.waiting)
                 .await?;

@@ -136,6 +136,15 @@ async fn a_room_that_a_transaction_is_about_to_open_delays_nobody_who_asks_for_a
     holding(lock, &[("join", "bob")]).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_a_transaction_puts_out_of_all_rooms_delays_nobody_else() {
+    holding(
+        "select leasehold.remove_user('mallory')",
+        &[("join", "mallory")],
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn who_waits_for_a_held_room_is_503_when_their_time_is_over() {
     let database = Database::new().await;

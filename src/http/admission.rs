@@ -2,10 +2,12 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
+use futures_util::future::try_join;
 
 use super::page::{self, Page};
 use super::path::RoomPath;
 use super::{Access, Api, ApiError};
+use crate::coalesce::NoAnswer;
 use crate::domain::{RoomId, UserId};
 use crate::wire::{BlocksAnswer, ErrorBody};
 
@@ -79,6 +81,21 @@ pub(crate) async fn blocks(
         page::write(&[last.user_id.as_ref().map_or("", UserId::as_str)])
     });
     Ok(HttpResponse::Ok().json(BlocksAnswer::new(&found, next)))
+}
+
+/// What is answered to a reader of the room: asked at the same time as whether the caller may be one.
+///
+/// # Errors
+/// As [`require_reader`], or where there is no answer.
+pub(crate) async fn read<T>(
+    api: &Api,
+    access: &Access,
+    room_id: &RoomId,
+    question: impl Future<Output = Result<T, NoAnswer>>,
+) -> Result<T, ApiError> {
+    let question = async { Ok(question.await?) };
+    let ((), answer) = try_join(require_reader(api, access, room_id), question).await?;
+    Ok(answer)
 }
 
 /// That the caller may see who is in the room now.

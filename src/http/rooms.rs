@@ -5,7 +5,7 @@ use actix_web::web::{Data, Query};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::admission::require_reader;
+use super::admission::read;
 use super::page::{self, Page};
 use super::path::RoomPath;
 use super::{Access, Api, ApiError};
@@ -51,9 +51,10 @@ pub(crate) async fn participants(
     RoomPath(room_id): RoomPath,
     Query(page): Query<ParticipantsPage>,
 ) -> Result<HttpResponse, ApiError> {
-    require_reader(&api, &access, &room_id).await?;
+    access.may_read(&room_id)?;
     if view(page.view.as_deref())? == View::Count {
-        let count = api.presence.count(room_id.clone()).await?;
+        let counting = api.presence.count(room_id.clone());
+        let count = read(&api, &access, &room_id, counting).await?;
         return Ok(HttpResponse::Ok().json(CountAnswer::new(&room_id, &count)));
     }
     let after = page.after.as_deref().map(read_token).transpose()?;
@@ -61,7 +62,8 @@ pub(crate) async fn participants(
     if limit == 0 {
         return Err(ApiError::invalid("limit must be at least 1"));
     }
-    let found = api.presence.participants(room_id.clone()).await?;
+    let listing = api.presence.participants(room_id.clone());
+    let found = read(&api, &access, &room_id, listing).await?;
     let rest = remaining(&found, after);
     let shown = &rest[..limit.min(rest.len())];
     let next = shown
@@ -112,8 +114,8 @@ pub(crate) async fn room(
     access: Access,
     RoomPath(room_id): RoomPath,
 ) -> Result<HttpResponse, ApiError> {
-    require_reader(&api, &access, &room_id).await?;
-    let found = api.presence.participants(room_id.clone()).await?;
+    let listing = api.presence.participants(room_id.clone());
+    let found = read(&api, &access, &room_id, listing).await?;
     let head = found.room.ok_or_else(ApiError::room_not_found)?;
     Ok(HttpResponse::Ok().json(RoomAnswer::new(&room_id, head, &found)))
 }

@@ -25,7 +25,7 @@ pub struct LiveArgs {
           value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS", 0..=1_000_000))]
     pub max_subscribers: usize,
 
-    /// The most of them for one view of one room
+    /// The most of them for one view of one room, or for one lobby
     #[arg(long, env = "LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM", default_value = "5000",
           value_parser = whole::<usize>("LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM", 0..=1_000_000))]
     pub max_subscribers_per_room: usize,

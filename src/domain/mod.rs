@@ -9,6 +9,7 @@ mod history;
 mod id;
 mod join;
 mod lease;
+mod lobby;
 mod pulse;
 mod reason;
 mod removal;
@@ -27,6 +28,7 @@ pub use history::{JoinPlace, Lifetime, PastSession, Period};
 pub use id::{DeviceId, InvalidId, RoomId, UserId};
 pub use join::{Blocked, Elsewhere, IfPresent, Join, JoinLimits, JoinOutcome, JoinRefusal, Joined};
 pub use lease::{Lease, LeaseRules, Status};
+pub use lobby::{Lobby, LobbyChange, LobbyRooms};
 pub use pulse::{Beat, Beaten};
 pub use reason::{EndReason, NoPlace, StaleReason};
 pub use removal::{

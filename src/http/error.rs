@@ -255,9 +255,10 @@ impl From<&StoreError> for ApiError {
 impl From<NoSeat> for ApiError {
     fn from(refusal: NoSeat) -> Self {
         let code = match refusal {
-            NoSeat::InstanceFull(_) | NoSeat::RoomFull(_) | NoSeat::ClientFull(_) => {
-                Code::TooManySubscribers
-            }
+            NoSeat::InstanceFull(_)
+            | NoSeat::RoomFull(_)
+            | NoSeat::LobbyFull(_)
+            | NoSeat::ClientFull(_) => Code::TooManySubscribers,
             NoSeat::Stopping => Code::Unavailable,
         };
         Self::new(code, format!("{refusal}; try again later"))

@@ -1,4 +1,4 @@
-//! Who is in rooms and what changes, as server-sent events.
+//! Who is in rooms and what changes, as server-sent events; and how any such stream is answered.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -14,6 +14,7 @@ use actix_web::web::{Bytes, BytesMut, Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::Stream;
 use futures_util::future::try_join_all;
+use futures_util::stream::{SelectAll, select_all};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::admission::require_reader;
@@ -21,7 +22,7 @@ use super::path::RoomPath;
 use super::peer::Peer;
 use super::{Access, Api, ApiError};
 use crate::domain::RoomId;
-use crate::stream::{Batch, MAX_ROOMS, News, Subscription, Subscriptions};
+use crate::stream::{Batch, Client, MAX_ROOMS, NoSeat, Subscription};
 use crate::wire::{ServerSentEvent, view};
 
 /// Hear of a room's changes
@@ -44,7 +45,7 @@ pub(crate) async fn events(
     RoomPath(room_id): RoomPath,
     Query(query): Query<Vec<(String, String)>>,
 ) -> Result<HttpResponse, ApiError> {
-    stream(&api, &access, &request, vec![room_id], &query).await
+    stream_rooms(&api, &access, &request, vec![room_id], &query).await
 }
 
 /// Hear of the changes of several rooms
@@ -75,10 +76,10 @@ pub(crate) async fn events_of_rooms(
             "room must be given 1 to {MAX_ROOMS} times, and no room twice"
         )));
     }
-    stream(&api, &access, &request, rooms, &query).await
+    stream_rooms(&api, &access, &request, rooms, &query).await
 }
 
-async fn stream(
+async fn stream_rooms(
     api: &Api,
     access: &Access,
     request: &HttpRequest,
@@ -89,6 +90,23 @@ async fn stream(
     try_join_all(readable).await?;
     let asked = query.iter().find(|(name, _)| name == "view");
     let view = view(asked.map(|(_, view)| view.as_str()))?;
+    let subscribe = |client: Client| {
+        let subscriptions = rooms.iter().map(|room_id| {
+            let reader = access.reader_of(room_id).cloned();
+            api.live.subscribe(room_id, view, client.clone(), reader)
+        });
+        subscriptions.collect()
+    };
+    stream(api, access, request, subscribe).await
+}
+
+/// Answers with what these subscriptions tell, their snapshots first.
+pub(super) async fn stream(
+    api: &Api,
+    access: &Access,
+    request: &HttpRequest,
+    subscribe: impl FnOnce(Client) -> Result<Vec<Subscription>, NoSeat>,
+) -> Result<HttpResponse, ApiError> {
     let mut response = HttpResponse::Ok();
     response
         .content_type("text/event-stream")
@@ -98,20 +116,9 @@ async fn stream(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let client = access.client(request);
-    let mut opened = rooms
-        .iter()
-        .map(|room_id| {
-            let reader = access.reader_of(room_id).cloned();
-            api.live.subscribe(room_id, view, client.clone(), reader)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let snapshots = opened.iter_mut().map(|room| first(room, api.timeout));
+    let mut subscriptions = subscribe(access.client(request))?;
+    let snapshots = subscriptions.iter_mut().map(|s| first(s, api.timeout));
     let snapshots = try_join_all(snapshots).await?;
-    let mut subscriptions = Subscriptions::default();
-    for (room_id, subscription) in rooms.into_iter().zip(opened) {
-        subscriptions.add(room_id, view, subscription);
-    }
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keep_alive.reset();
@@ -127,7 +134,7 @@ async fn stream(
     let drain = api.drain.clone();
     Ok(response.streaming(EventStream {
         peer,
-        subscriptions,
+        batches: select_all(subscriptions),
         keep_alive,
         greeting: Some(greeting.freeze()),
         end: Box::pin(async move {
@@ -148,7 +155,7 @@ pub(crate) async fn first(
         Ok(Some(snapshot)) => Ok(snapshot),
         Ok(None) => Err(ApiError::unavailable("the service is shutting down")),
         Err(_) => Err(ApiError::unavailable(
-            "the room could not be read in time; try again",
+            "the first snapshot could not be read in time; try again",
         )),
     }
 }
@@ -163,7 +170,7 @@ pub(crate) async fn until(instant: Option<Instant>) {
 
 struct EventStream {
     peer: Rc<Peer>,
-    subscriptions: Subscriptions,
+    batches: SelectAll<Subscription>,
     keep_alive: Interval,
     /// How soon to come back, and the first snapshots.
     greeting: Option<Bytes>,
@@ -186,18 +193,13 @@ impl Stream for EventStream {
         if this.end.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
         }
-        loop {
-            match this.subscriptions.poll_next(context) {
-                Poll::Ready(News::Batch(batch)) => {
-                    this.keep_alive.reset();
-                    return Poll::Ready(Some(Ok(batch.sse())));
-                }
-                Poll::Ready(News::Ended(_)) if this.subscriptions.is_empty() => {
-                    return Poll::Ready(None);
-                }
-                Poll::Ready(News::Ended(_)) => {}
-                Poll::Pending => break,
+        match Pin::new(&mut this.batches).poll_next(context) {
+            Poll::Ready(Some(batch)) => {
+                this.keep_alive.reset();
+                return Poll::Ready(Some(Ok(batch.sse())));
             }
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => {}
         }
         this.keep_alive
             .poll_tick(context)

@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod health;
 mod history;
+mod lobby;
 mod members;
 mod metrics;
 mod moderation;

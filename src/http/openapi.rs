@@ -10,8 +10,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    admission, batches, changes, docs, events, health, history, members, metrics, moderation,
-    rooms, socket, users,
+    admission, batches, changes, docs, events, health, history, lobby, members, metrics,
+    moderation, rooms, socket, users,
 };
 use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as socket_wire};
 
@@ -57,6 +57,7 @@ use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as s
         history::generation_sessions,
         events::events,
         events::events_of_rooms,
+        lobby::lobby_events,
         socket::socket,
         socket::open_socket,
         changes::changes,

@@ -1,21 +1,18 @@
 //! Lists in pages: `?limit=` and `?after=` in, an opaque `next` out.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::ApiError;
 use crate::domain::RoomId;
+use crate::wire::read_page_token;
+pub(crate) use crate::wire::write_page_token as write;
 
 /// Entries of a page where the request does not say.
 const DEFAULT_LIMIT: u32 = 100;
 
 /// The most entries of a page; who asks for more gets so many.
 const MAX_LIMIT: u32 = 1_000;
-
-/// Between the parts of a page token: a character that no id contains.
-const SEPARATOR: char = '\n';
 
 /// Which page of a list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -39,6 +36,7 @@ impl Page {
 
     /// The parts of the page token, if there is one.
     pub(crate) fn after<const N: usize>(&self) -> Result<Option<[String; N]>, ApiError> {
+        let read = |token| read_page_token(token).ok_or_else(not_a_token);
         self.after.as_deref().map(read).transpose()
     }
 
@@ -72,37 +70,7 @@ pub(crate) fn cut<T>(
     entries.last().map(token)
 }
 
-/// A page token of these parts, safe in a query as it is.
-pub(crate) fn write(parts: &[&str]) -> String {
-    URL_SAFE_NO_PAD.encode(parts.join(&SEPARATOR.to_string()))
-}
-
-fn read<const N: usize>(text: &str) -> Result<[String; N], ApiError> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| not_a_token())?;
-    let text = String::from_utf8(bytes).map_err(|_| not_a_token())?;
-    let parts: Vec<String> = text.split(SEPARATOR).map(str::to_owned).collect();
-    parts.try_into().map_err(|_| not_a_token())
-}
-
 /// The refusal of an `after` that no answer contained.
 pub(crate) fn not_a_token() -> ApiError {
     ApiError::invalid("after must be the next of an earlier answer")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read() {
-        let token = write(&["räum / 1", "2"]);
-        assert_eq!(read(&token).unwrap(), ["räum / 1", "2"]);
-    }
-
-    #[test]
-    fn what_no_answer_contained_is_refused() {
-        for text in ["", "x", "%", "AAAA\n", "____"] {
-            assert!(read::<2>(text).is_err(), "{text:?}");
-        }
-    }
 }

@@ -128,6 +128,19 @@ pub(crate) struct RoomsQuery {
     prefix: Option<String>,
 }
 
+impl RoomsQuery {
+    /// Empty where it was left out.
+    pub(crate) fn prefix(self) -> Result<String, ApiError> {
+        let prefix = self.prefix.unwrap_or_default();
+        match prefix.chars().any(char::is_control) {
+            true => Err(ApiError::invalid(
+                "prefix must not contain control characters",
+            )),
+            false => Ok(prefix),
+        }
+    }
+}
+
 /// List rooms
 ///
 /// A client lists only within a prefix that its token names.
@@ -144,12 +157,7 @@ pub(crate) async fn rooms(
     Query(query): Query<RoomsQuery>,
     Query(page): Query<Page>,
 ) -> Result<HttpResponse, ApiError> {
-    let prefix = query.prefix.unwrap_or_default();
-    if prefix.chars().any(char::is_control) {
-        return Err(ApiError::invalid(
-            "prefix must not contain control characters",
-        ));
-    }
+    let prefix = query.prefix()?;
     access.may_list(&prefix)?;
     let after = page.after_room()?;
     let limit = page.limit()?;

@@ -6,8 +6,8 @@ use actix_web::{FromRequest, Handler, Responder, Route};
 
 use super::pulse::{PULSE_PATH, pulse};
 use super::{
-    Api, ApiError, admission, batches, changes, docs, events, health, history, members, metrics,
-    moderation, openapi, rooms, socket, users,
+    Api, ApiError, admission, batches, changes, docs, events, health, history, lobby, members,
+    metrics, moderation, openapi, rooms, socket, users,
 };
 
 /// Every address of the service. Those whose handler takes no [`Access`](super::Access) are public.
@@ -51,6 +51,7 @@ fn addresses() -> Vec<Address> {
         at("/rooms/{roomId}/socket", [get(socket::socket)]),
         at("/events", [get(events::events_of_rooms)]),
         at("/socket", [get(socket::open_socket)]),
+        at("/lobby/events", [get(lobby::lobby_events)]),
         at("/changes", [get(changes::changes)]),
         at("/healthz", [get(health::healthz)]),
         at("/readyz", [get(health::readyz)]),

@@ -1,19 +1,21 @@
-//! The way to subscribe: who may, and what starts with the first of a room.
+//! The way to subscribe: who may, and what starts with the first subscriber.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use futures_util::Stream;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::watched::{LiveSettings, Room, Seat, Standing, Subscriber, Watched, lock};
+use super::watched::{Channel, LiveSettings, Seat, Standing, Subscriber, Topic, Watched, lock};
 use super::watcher;
 use super::{Batch, Client};
-use crate::domain::{RoomId, UserId, View};
+use crate::domain::{Lobby, RoomId, UserId, View};
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
 use crate::wake::Wakes;
@@ -25,12 +27,15 @@ const QUEUE: usize = 16;
 /// Why a subscription is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSeat {
-    /// So many are subscribed to rooms on this instance.
+    /// So many are subscribed on this instance.
     #[error("this instance has {0} subscribers and takes no more")]
     InstanceFull(usize),
     /// So many are subscribed to the room on this instance.
     #[error("the room has {0} subscribers on this instance, which takes no more")]
     RoomFull(usize),
+    /// So many are subscribed to the lobby on this instance.
+    #[error("the lobby has {0} subscribers on this instance, which takes no more")]
+    LobbyFull(usize),
     /// So many of them are the client's.
     #[error("this client has {0} subscriptions on this instance, which gives it no more")]
     ClientFull(usize),
@@ -48,7 +53,7 @@ pub struct Live {
     stop: CancellationToken,
 }
 
-/// The subscriber's end: what a room looks like, and then what changes.
+/// The subscriber's end: what a room or lobby looks like, and then what changes.
 pub struct Subscription {
     batches: mpsc::Receiver<Arc<Batch>>,
     _seat: Seat,
@@ -59,9 +64,13 @@ impl Subscription {
     pub async fn next(&mut self) -> Option<Arc<Batch>> {
         self.batches.recv().await
     }
+}
 
-    /// [`Subscription::next`] for a body that is polled.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Arc<Batch>>> {
+/// [`Subscription::next`] for what is polled.
+impl Stream for Subscription {
+    type Item = Arc<Batch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Arc<Batch>>> {
         self.batches.poll_recv(context)
     }
 }
@@ -81,7 +90,7 @@ impl Live {
                 settings,
                 metrics,
                 wakes,
-                rooms: Mutex::new(HashMap::new()),
+                channels: Mutex::default(),
                 seats: AtomicUsize::new(0),
                 clients: Mutex::default(),
             }),
@@ -108,11 +117,29 @@ impl Live {
         client: Client,
         reader: Option<UserId>,
     ) -> Result<Subscription, NoSeat> {
+        let topic = Topic::Room(id.clone(), view);
+        self.seat(topic, client, reader)
+    }
+
+    /// Subscribes a client to a lobby, whether or not there is any room in it.
+    ///
+    /// # Errors
+    /// [`NoSeat`]
+    pub fn subscribe_to_lobby(&self, lobby: Lobby, client: Client) -> Result<Subscription, NoSeat> {
+        self.seat(Topic::Lobby(lobby), client, None)
+    }
+
+    fn seat(
+        &self,
+        topic: Topic,
+        client: Client,
+        reader: Option<UserId>,
+    ) -> Result<Subscription, NoSeat> {
         let watched = &self.watched;
         if self.stop.is_cancelled() {
             return Err(NoSeat::Stopping);
         }
-        let mut rooms = lock(&watched.rooms);
+        let mut channels = lock(&watched.channels);
         let seats = watched.seats.load(Ordering::Relaxed);
         if seats >= watched.settings.max_subscribers {
             return Err(NoSeat::InstanceFull(seats));
@@ -121,45 +148,42 @@ impl Live {
         if own >= watched.settings.max_subscribers_per_client {
             return Err(NoSeat::ClientFull(own));
         }
-        let room = match rooms.get(&(id.clone(), view)) {
-            Some(room) => Arc::clone(room),
-            None => self.watch(id, view, &mut rooms),
+        let channel = match channels.get(&topic) {
+            Some(channel) => Arc::clone(channel),
+            None => self.watch(topic, &mut channels),
         };
-        let seated = room.seats.load(Ordering::Relaxed);
+        let seated = channel.seats.load(Ordering::Relaxed);
         if seated >= watched.settings.max_subscribers_per_room {
-            return Err(NoSeat::RoomFull(seated));
+            return Err(match channel.topic {
+                Topic::Room(..) => NoSeat::RoomFull(seated),
+                Topic::Lobby(_) => NoSeat::LobbyFull(seated),
+            });
         }
-        let seat = Seat::take(client, Arc::clone(&room), Arc::clone(watched));
+        let seat = Seat::take(client, Arc::clone(&channel), Arc::clone(watched));
         let (sender, batches) = mpsc::channel(QUEUE);
-        lock(&room.arriving).push(Subscriber {
+        lock(&channel.arriving).push(Subscriber {
             batches: sender,
             reader,
             standing: Standing::Current,
         });
-        drop(rooms);
-        room.bell.nudge();
+        drop(channels);
+        channel.bell.nudge();
         Ok(Subscription {
             batches,
             _seat: seat,
         })
     }
 
-    /// Starts to watch a room that nobody subscribed to yet.
-    fn watch(
-        &self,
-        id: &RoomId,
-        view: View,
-        rooms: &mut HashMap<(RoomId, View), Arc<Room>>,
-    ) -> Arc<Room> {
-        let room = Arc::new(Room {
-            id: id.clone(),
-            view,
-            bell: self.watched.wakes.watch(id),
+    /// Starts to watch what nobody subscribed to yet.
+    fn watch(&self, topic: Topic, channels: &mut HashMap<Topic, Arc<Channel>>) -> Arc<Channel> {
+        let channel = Arc::new(Channel {
+            bell: topic.watch(&self.watched.wakes),
+            topic: topic.clone(),
             arriving: Mutex::default(),
             seats: AtomicUsize::new(0),
         });
-        rooms.insert((id.clone(), view), Arc::clone(&room));
-        let watching = watcher::watch(Arc::clone(&self.watched), Arc::clone(&room));
+        channels.insert(topic, Arc::clone(&channel));
+        let watching = watcher::watch(Arc::clone(&self.watched), Arc::clone(&channel));
         let stop = self.stop.clone();
         self.watchers.spawn_on(
             async move {
@@ -167,7 +191,7 @@ impl Live {
             },
             &self.runtime,
         );
-        self.watched.metrics.streams.watched_rooms(rooms.len());
-        room
+        self.watched.metrics.streams.watched_rooms(channels.len());
+        channel
     }
 }

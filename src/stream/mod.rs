@@ -9,6 +9,7 @@ mod batch;
 mod client;
 mod difference;
 mod live;
+mod lobby;
 mod picture;
 mod rate;
 mod subscriptions;

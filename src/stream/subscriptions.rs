@@ -39,7 +39,7 @@ impl Stream for Followed {
         let Some(subscription) = &mut self.subscription else {
             return Poll::Ready(None);
         };
-        subscription.poll_next(context).map(|batch| {
+        Pin::new(subscription).poll_next(context).map(|batch| {
             Some(match batch {
                 Some(batch) => News::Batch(batch),
                 None => {

@@ -1,4 +1,4 @@
-//! The rooms that have subscribers, and who sits where: what the watchers share.
+//! The rooms and lobbies that have subscribers, and who sits where: what the watchers share.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Batch, Client};
-use crate::domain::{RoomId, UserId, View};
+use crate::domain::{Lobby, RoomId, UserId, View};
 use crate::presence::Presence;
 use crate::telemetry::Metrics;
 use crate::wake::{Bell, Wakes};
@@ -22,7 +22,7 @@ pub struct LiveSettings {
     pub poll: Duration,
     /// Subscriptions of this instance.
     pub max_subscribers: usize,
-    /// Subscriptions to one view of one room on this instance.
+    /// Subscriptions to one view of one room, or to one lobby, on this instance.
     pub max_subscribers_per_room: usize,
     /// Subscriptions of one client on this instance.
     pub max_subscribers_per_client: usize,
@@ -35,16 +35,40 @@ pub(super) struct Watched {
     pub(super) metrics: Metrics,
     pub(super) wakes: Wakes,
     /// Seats are only taken under this lock, so that the limits hold.
-    pub(super) rooms: Mutex<HashMap<(RoomId, View), Arc<Room>>>,
+    pub(super) channels: Mutex<HashMap<Topic, Arc<Channel>>>,
     pub(super) seats: AtomicUsize,
     /// The seats of each client that has any.
     pub(super) clients: Mutex<HashMap<Client, usize>>,
 }
 
-/// A watched room, as those see it who have one view of it.
-pub(super) struct Room {
-    pub(super) id: RoomId,
-    pub(super) view: View,
+/// What can be subscribed to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Topic {
+    Room(RoomId, View),
+    Lobby(Lobby),
+}
+
+impl Topic {
+    /// From now on its changes ring this bell.
+    pub(super) fn watch(&self, wakes: &Wakes) -> Arc<Bell> {
+        match self {
+            Self::Room(id, _) => wakes.watch(id),
+            Self::Lobby(lobby) => wakes.watch_prefix(&lobby.prefix),
+        }
+    }
+
+    /// The opposite.
+    fn unwatch(&self, wakes: &Wakes, bell: &Arc<Bell>) {
+        match self {
+            Self::Room(id, _) => wakes.unwatch(id, bell),
+            Self::Lobby(lobby) => wakes.unwatch_prefix(&lobby.prefix, bell),
+        }
+    }
+}
+
+/// A topic with subscribers.
+pub(super) struct Channel {
+    pub(super) topic: Topic,
     pub(super) bell: Arc<Bell>,
     /// Subscribers that wait for their first snapshot.
     pub(super) arriving: Mutex<Vec<Subscriber>>,
@@ -86,23 +110,23 @@ impl Subscriber {
     }
 }
 
-/// A client's place among the subscribers of a room, given back when dropped.
+/// A client's place among the subscribers of a topic, given back when dropped.
 pub(super) struct Seat {
     client: Client,
-    room: Arc<Room>,
+    channel: Arc<Channel>,
     watched: Arc<Watched>,
 }
 
 impl Seat {
-    /// Taken under the lock of [`Watched::rooms`].
-    pub(super) fn take(client: Client, room: Arc<Room>, watched: Arc<Watched>) -> Self {
+    /// Taken under the lock of [`Watched::channels`].
+    pub(super) fn take(client: Client, channel: Arc<Channel>, watched: Arc<Watched>) -> Self {
         *lock(&watched.clients).entry(client.clone()).or_default() += 1;
-        room.seats.fetch_add(1, Ordering::Relaxed);
+        channel.seats.fetch_add(1, Ordering::Relaxed);
         watched.seats.fetch_add(1, Ordering::Relaxed);
         watched.metrics.streams.subscriber_came();
         Self {
             client,
-            room,
+            channel,
             watched,
         }
     }
@@ -116,24 +140,24 @@ impl Drop for Seat {
                 seats.remove();
             }
         }
-        self.room.seats.fetch_sub(1, Ordering::Relaxed);
+        self.channel.seats.fetch_sub(1, Ordering::Relaxed);
         self.watched.seats.fetch_sub(1, Ordering::Relaxed);
         self.watched.metrics.streams.subscriber_gone();
-        // The watcher of a room without subscribers ends.
-        self.room.bell.nudge();
+        // The watcher of a topic without subscribers ends.
+        self.channel.bell.nudge();
     }
 }
 
 impl Watched {
     /// Stops watching, unless somebody subscribed meanwhile.
-    pub(super) fn retire(&self, room: &Room) -> bool {
-        let mut rooms = lock(&self.rooms);
-        if !lock(&room.arriving).is_empty() {
+    pub(super) fn retire(&self, channel: &Channel) -> bool {
+        let mut channels = lock(&self.channels);
+        if !lock(&channel.arriving).is_empty() {
             return false;
         }
-        rooms.remove(&(room.id.clone(), room.view));
-        self.wakes.unwatch(&room.id, &room.bell);
-        self.metrics.streams.watched_rooms(rooms.len());
+        channels.remove(&channel.topic);
+        channel.topic.unwatch(&self.wakes, &channel.bell);
+        self.metrics.streams.watched_rooms(channels.len());
         true
     }
 }

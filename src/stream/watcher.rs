@@ -1,4 +1,4 @@
-//! One room with subscribers: when it is read, and what they are told.
+//! One topic with subscribers: when it is read, and what they are told.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,23 +6,20 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::Batch;
 use super::difference::Difference;
 use super::picture::Picture;
-use super::rate;
-use super::watched::{Room, Standing, Subscriber, Watched, lock};
+use super::watched::{Channel, Standing, Subscriber, Topic, Watched, lock};
+use super::{Batch, lobby, rate};
 use crate::coalesce::NoAnswer;
-use crate::domain::{DeparturesQuery, Event, Participants, UserId};
+use crate::domain::{DeparturesQuery, Event, Participants, RoomId, UserId};
+use crate::wire::{self, Written};
 
 /// After a read that failed.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A lease lives at its end, and instants of the database are exact to the microsecond.
-const JUST_AFTER: Duration = Duration::from_millis(1);
-
 struct Watcher {
     watched: Arc<Watched>,
-    room: Arc<Room>,
+    channel: Arc<Channel>,
     subscribers: Vec<Subscriber>,
     /// Those who wait for the first snapshot, from a read that begins after they came.
     newcomers: Vec<Subscriber>,
@@ -34,11 +31,19 @@ struct Watcher {
     readers_checked: Instant,
 }
 
-/// Runs as long as the room has subscribers.
-pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
+/// What is new between two reads.
+#[derive(Default)]
+struct News {
+    events: Vec<Written>,
+    /// Whether it may be that someone was put out.
+    someone_left: bool,
+}
+
+/// Runs as long as the topic has subscribers.
+pub(super) async fn watch(watched: Arc<Watched>, channel: Arc<Channel>) {
     let mut watcher = Watcher {
         watched,
-        room,
+        channel,
         subscribers: Vec::new(),
         newcomers: Vec::new(),
         picture: None,
@@ -52,7 +57,7 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
     while watcher.look_is_due(next_look).await {
         watcher.keep_pace(last_look).await;
         // Whatever rings from here on may not be in this read.
-        watcher.room.bell.take();
+        watcher.channel.bell.take();
         let started = Instant::now();
         last_look = Some(started);
         next_look = match watcher.look().await {
@@ -69,7 +74,8 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
                 if std::mem::replace(&mut has_failed, true) || is_late {
                     watcher.tell_stale();
                 }
-                tracing::debug!(room = %watcher.room.id, %error, "a watched room could not be read");
+                let topic = &watcher.channel.topic;
+                tracing::debug!(?topic, %error, "what is watched could not be read");
                 Instant::now() + RETRY
             }
         };
@@ -77,32 +83,32 @@ pub(super) async fn watch(watched: Arc<Watched>, room: Arc<Room>) {
 }
 
 impl Watcher {
-    /// Waits until the room is to be read; false when nobody subscribes any more.
+    /// Waits until the topic is to be read; false when nobody subscribes any more.
     async fn look_is_due(&mut self, next_look: Instant) -> bool {
         loop {
             self.count_heads();
             let nobody = self.subscribers.is_empty() && self.newcomers.is_empty();
-            if nobody && self.watched.retire(&self.room) {
+            if nobody && self.watched.retire(&self.channel) {
                 return false;
             }
             let someone_waits = !self.newcomers.is_empty();
-            if someone_waits || self.room.bell.take() || Instant::now() >= next_look {
+            if someone_waits || self.channel.bell.take() || Instant::now() >= next_look {
                 return true;
             }
             tokio::select! {
-                () = self.room.bell.woken() => {}
+                () = self.channel.bell.woken() => {}
                 () = sleep_until(next_look) => {}
             }
         }
     }
 
     fn count_heads(&mut self) {
-        self.newcomers.append(&mut lock(&self.room.arriving));
+        self.newcomers.append(&mut lock(&self.channel.arriving));
         self.newcomers.retain(|s| !s.batches.is_closed());
         self.subscribers.retain(|s| !s.batches.is_closed());
     }
 
-    /// Waits until the room may be read again; who waits for a snapshot need not wait for a large room's turn.
+    /// Waits until the topic may be read again; who waits for a snapshot need not wait for a large room's turn.
     async fn keep_pace(&mut self, last_look: Option<Instant>) {
         let Some(last_look) = last_look else { return };
         loop {
@@ -118,58 +124,51 @@ impl Watcher {
                 return;
             }
             tokio::select! {
-                () = self.room.bell.woken() => self.count_heads(),
+                () = self.channel.bell.woken() => self.count_heads(),
                 () = sleep_until(turn) => return,
             }
         }
     }
 
-    /// A count that was read a moment ago is good enough for those who come now, or each of them
+    /// What is told rarely and was read a moment ago is good enough for those who come now, or each of them
     /// would have it read, and everybody told.
     fn welcome(&mut self) {
-        let Some((picture @ Picture::Count(_), id)) = &self.picture else {
+        let Some((picture, id)) = &self.picture else {
             return;
         };
-        if self.newcomers.is_empty() || !self.is_kept_up {
+        if !picture.is_rationed() || self.newcomers.is_empty() || !self.is_kept_up {
             return;
         }
-        let count = Batch::new(picture.written(&self.room.id, &[Event::Snapshot]), id);
+        let snapshot = Batch::new(picture.written(&[Event::Snapshot]), id);
         for mut newcomer in self.newcomers.drain(..) {
-            newcomer.send(Arc::clone(&count), Standing::Current);
+            newcomer.send(Arc::clone(&snapshot), Standing::Current);
             self.subscribers.push(newcomer);
         }
     }
 
-    /// Reads the room and tells everybody what is new; answers when the picture changes by itself.
+    /// Reads the topic and tells everybody what is new; answers when the picture changes by itself.
     async fn look(&mut self) -> Result<Instant, NoAnswer> {
         self.count_heads();
-        let room = &self.room;
-        let picture = Picture::read(&self.watched.presence, &room.id, room.view).await?;
-        // The instants are the database's: only the time between two of them is counted here.
-        let received = Instant::now();
-        let turn = match picture.changes_by_itself_at() {
-            Some(turn) => {
-                let left = (turn - picture.as_of()).to_std().unwrap_or(Duration::ZERO);
-                received + left + JUST_AFTER
-            }
-            None => received + self.watched.settings.poll,
-        };
-        room.bell.listen_for_renewals(picture.shows_renewals());
+        let picture = Picture::read(&self.watched.presence, &self.channel.topic).await?;
+        let poll = self.watched.settings.poll;
+        let turn = Instant::now() + picture.lasts().unwrap_or(poll);
+        let bell = &self.channel.bell;
+        bell.listen_for_renewals(picture.shows_renewals());
 
-        let events = match &self.picture {
+        let News {
+            events,
+            someone_left,
+        } = match &self.picture {
             Some((before, _)) => self.news(before, &picture).await?,
-            None => Vec::new(),
+            None => News::default(),
         };
         let id = match &self.picture {
             Some((_, id)) if events.is_empty() => id.clone(),
-            _ => picture.id(&room.id),
+            _ => picture.id(),
         };
-        let someone_left = events
-            .iter()
-            .any(|e| matches!(e, Event::Left { .. } | Event::Snapshot));
         self.tell(&picture, events, &id);
         self.picture = Some((picture, id));
-        if someone_left || self.readers_checked.elapsed() >= self.watched.settings.poll {
+        if someone_left || self.readers_checked.elapsed() >= poll {
             self.readers_checked = Instant::now();
             self.end_blocked().await?;
         }
@@ -178,6 +177,9 @@ impl Watcher {
 
     /// Ends the subscriptions of those who were put out of the room for a time.
     async fn end_blocked(&mut self) -> Result<(), NoAnswer> {
+        let Topic::Room(room_id, _) = &self.channel.topic else {
+            return Ok(());
+        };
         let readers = self.subscribers.iter().filter_map(|s| s.reader.clone());
         let readers: BTreeSet<UserId> = readers.collect();
         if readers.is_empty() {
@@ -185,7 +187,7 @@ impl Watcher {
         }
         let readers: Vec<UserId> = readers.into_iter().collect();
         let presence = &self.watched.presence;
-        let found = presence.readers_blocked(self.room.id.clone(), readers.clone());
+        let found = presence.readers_blocked(room_id.clone(), readers.clone());
         let blocked = readers.into_iter().zip(found.await?);
         let Some((picture, id)) = &self.picture else {
             return Ok(());
@@ -194,7 +196,7 @@ impl Watcher {
             let last = Event::Removed {
                 user_id: user_id.clone(),
             };
-            let last = Batch::new(picture.written(&self.room.id, &[last]), id);
+            let last = Batch::new(picture.written(&[last]), id);
             let of_them = |s: &mut Subscriber| s.reader.as_ref() == Some(&user_id);
             for mut subscriber in self.subscribers.extract_if(.., of_them) {
                 // One that is behind is only cut off.
@@ -204,17 +206,38 @@ impl Watcher {
         Ok(())
     }
 
-    async fn news(&self, before: &Picture, after: &Picture) -> Result<Vec<Event>, NoAnswer> {
-        match (before, after) {
-            (Picture::People(before), Picture::People(after)) => self.events(before, after).await,
-            _ if before.id(&self.room.id) == after.id(&self.room.id) => Ok(Vec::new()),
-            _ => Ok(vec![Event::Snapshot]),
-        }
+    /// What those who know the first hear of the second.
+    async fn news(&self, before: &Picture, after: &Picture) -> Result<News, NoAnswer> {
+        let events = match (before, after) {
+            (Picture::People(room_id, before), Picture::People(_, people)) => {
+                self.events(room_id, before, people).await?
+            }
+            (Picture::Lobby(_, before), Picture::Lobby(_, rooms)) => {
+                match lobby::changes(before, rooms) {
+                    Some(changes) => {
+                        return Ok(News {
+                            events: wire::lobby_changes(&changes),
+                            someone_left: false,
+                        });
+                    }
+                    None => vec![Event::Snapshot],
+                }
+            }
+            _ if before.id() == after.id() => Vec::new(),
+            _ => vec![Event::Snapshot],
+        };
+        Ok(News {
+            someone_left: events
+                .iter()
+                .any(|e| matches!(e, Event::Left { .. } | Event::Snapshot)),
+            events: after.written(&events),
+        })
     }
 
     /// The difference, with what only the history knows: how those who are gone left.
     async fn events(
         &self,
+        room_id: &RoomId,
         before: &Participants,
         after: &Participants,
     ) -> Result<Vec<Event>, NoAnswer> {
@@ -225,7 +248,7 @@ impl Watcher {
         let mut events = match before.room {
             Some(room) if difference.closed.is_some() || !difference.gone.is_empty() => {
                 let query = DeparturesQuery {
-                    room_id: self.room.id.clone(),
+                    room_id: room_id.clone(),
                     generation: room.generation,
                     gone: difference
                         .gone
@@ -258,7 +281,7 @@ impl Watcher {
             if !is_to_hear {
                 continue;
             }
-            let fresh = || Batch::new(picture.written(&self.room.id, &[Event::Stale]), id);
+            let fresh = || Batch::new(picture.written(&[Event::Stale]), id);
             let batch = Arc::clone(stale.get_or_insert_with(fresh));
             if !subscriber.send(batch, Standing::Stale) {
                 self.watched.metrics.streams.subscriber_fell_behind();
@@ -266,12 +289,11 @@ impl Watcher {
         }
     }
 
-    fn tell(&mut self, picture: &Picture, events: Vec<Event>, id: &str) {
-        let room_id = &self.room.id;
-        let news = (!events.is_empty()).then(|| Batch::new(picture.written(room_id, &events), id));
+    fn tell(&mut self, picture: &Picture, events: Vec<Written>, id: &str) {
+        let news = (!events.is_empty()).then(|| Batch::new(events, id));
         let mut snapshot: Option<Arc<Batch>> = None;
         let mut snapshot = || {
-            let fresh = || Batch::new(picture.written(room_id, &[Event::Snapshot]), id);
+            let fresh = || Batch::new(picture.written(&[Event::Snapshot]), id);
             Arc::clone(snapshot.get_or_insert_with(fresh))
         };
         for subscriber in &mut self.subscribers {

@@ -25,7 +25,7 @@ impl StreamMetrics {
             ),
             watched_rooms: gauge(
                 "leasehold_watched_rooms",
-                "Rooms with a subscriber on this instance",
+                "Rooms and lobbies with a subscriber on this instance",
             ),
             subscribers_behind: counter(
                 "leasehold_subscribers_behind_total",

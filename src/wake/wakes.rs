@@ -16,13 +16,14 @@ pub struct Wakes(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     watched: Mutex<HashMap<RoomId, Vec<Arc<Bell>>>>,
+    prefixes: Mutex<HashMap<String, Vec<Arc<Bell>>>>,
     unhinted: Mutex<HashSet<RoomId>>,
     hints_wanted: AtomicBool,
     hint_due: Notify,
     feed: watch::Sender<()>,
 }
 
-/// Rung for one watched room.
+/// Rung for one watched room, or for all that start alike.
 #[derive(Default)]
 pub struct Bell {
     rung: AtomicBool,
@@ -64,11 +65,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn remove<K>(bells: Entry<'_, K, Vec<Arc<Bell>>>, bell: &Arc<Bell>) {
+    if let Entry::Occupied(mut bells) = bells {
+        bells.get_mut().retain(|other| !Arc::ptr_eq(other, bell));
+        if bells.get().is_empty() {
+            bells.remove();
+        }
+    }
+}
+
 impl Wakes {
     /// After a commit of this instance: sessions began or ended in these rooms, and the history grew.
     pub fn grown<'a>(&self, rooms: impl Iterator<Item = &'a RoomId> + Clone) {
         if rooms.clone().next().is_some() {
-            self.changed(rooms);
+            self.changed(rooms.clone());
+            self.ring_prefixes(rooms);
             self.0.feed.send_replace(());
         }
     }
@@ -106,14 +117,18 @@ impl Wakes {
     }
 
     /// Another instance says that these rooms changed.
-    pub fn hinted<'a>(&self, rooms: impl Iterator<Item = &'a RoomId>) {
-        self.ring(rooms);
+    pub fn hinted<'a>(&self, rooms: impl Iterator<Item = &'a RoomId> + Clone) {
+        self.ring(rooms.clone());
+        self.ring_prefixes(rooms);
         self.0.feed.send_replace(());
     }
 
     /// Hints may have been missed: everything is to be read again.
     pub fn missed(&self) {
         for bell in lock(&self.0.watched).values().flatten() {
+            bell.ring();
+        }
+        for bell in lock(&self.0.prefixes).values().flatten() {
             bell.ring();
         }
         self.0.feed.send_replace(());
@@ -130,6 +145,19 @@ impl Wakes {
         }
     }
 
+    fn ring_prefixes<'a>(&self, rooms: impl Iterator<Item = &'a RoomId>) {
+        let prefixes = lock(&self.0.prefixes);
+        if prefixes.is_empty() {
+            return;
+        }
+        for id in rooms.map(RoomId::as_str) {
+            // An id is short, and there may be many prefixes.
+            let ends = id.char_indices().map(|(end, _)| end).chain([id.len()]);
+            let bells = ends.filter_map(|end| prefixes.get(&id[..end])).flatten();
+            bells.for_each(|bell| bell.ring());
+        }
+    }
+
     /// From now on this room's changes ring this bell.
     pub fn watch(&self, room: &RoomId) -> Arc<Bell> {
         let bell = Arc::new(Bell::default());
@@ -141,12 +169,22 @@ impl Wakes {
 
     /// The opposite of [`Wakes::watch`].
     pub fn unwatch(&self, room: &RoomId, bell: &Arc<Bell>) {
-        if let Entry::Occupied(mut bells) = lock(&self.0.watched).entry(room.clone()) {
-            bells.get_mut().retain(|other| !Arc::ptr_eq(other, bell));
-            if bells.get().is_empty() {
-                bells.remove();
-            }
-        }
+        remove(lock(&self.0.watched).entry(room.clone()), bell);
+    }
+
+    /// From now on this bell is rung where sessions begin or end in a room that starts like this.
+    pub fn watch_prefix(&self, prefix: &str) -> Arc<Bell> {
+        let bell = Arc::new(Bell::default());
+        let mut prefixes = lock(&self.0.prefixes);
+        let bells = prefixes.entry(prefix.to_owned()).or_default();
+        bells.push(Arc::clone(&bell));
+        bell
+    }
+
+    /// The opposite of [`Wakes::watch_prefix`].
+    pub fn unwatch_prefix(&self, prefix: &str, bell: &Arc<Bell>) {
+        let mut prefixes = lock(&self.0.prefixes);
+        remove(prefixes.entry(prefix.to_owned()), bell);
     }
 
     /// From now on changes are gathered for [`Wakes::hints`].
@@ -187,6 +225,21 @@ mod tests {
         assert!(a.take());
         assert!(!a.take(), "once");
         assert!(!b.take());
+    }
+
+    #[test]
+    fn a_session_that_begins_rings_whoever_watches_a_beginning_of_the_rooms_id() {
+        let wakes = Wakes::default();
+        let every = ["", "ä", "äb", "äbc", "b"];
+        let bells = every.map(|prefix| wakes.watch_prefix(prefix));
+        let rung = || bells.each_ref().map(|bell| bell.take());
+        wakes.grown([room("äb")].iter());
+        assert_eq!(rung(), [true, true, true, false, false]);
+        wakes.changed([room("äb")].iter());
+        assert_eq!(rung(), [false; 5]);
+        wakes.unwatch_prefix("ä", &bells[1]);
+        wakes.hinted([room("äb")].iter());
+        assert_eq!(rung(), [true, false, true, false, false]);
     }
 
     #[test]

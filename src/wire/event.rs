@@ -192,6 +192,14 @@ fn removed<'a>(room_id: &'a RoomId, user_id: &'a UserId) -> RemovedBody<'a> {
     }
 }
 
+/// An event of this name.
+pub(super) fn written(name: &'static str, body: &impl Serialize) -> Written {
+    Written {
+        name,
+        data: json(body),
+    }
+}
+
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("texts, numbers and JSON that was JSON before")
 }

@@ -9,7 +9,9 @@ mod event;
 mod fields;
 mod history;
 mod join;
+mod lobby;
 mod moderation;
+mod page;
 mod participants;
 mod rooms;
 mod session;
@@ -26,7 +28,9 @@ pub use event::{
 pub use fields::{FieldRules, holds_nul, parse};
 pub use history::{GenerationsAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};
+pub use lobby::{lobby_changes, lobby_snapshot, lobby_stale};
 pub use moderation::{BlocksAnswer, MetadataBody};
+pub use page::{read_page_token, write_page_token};
 pub use participants::ParticipantsAnswer;
 pub use rooms::{
     RoomAnswer, RoomsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody,

@@ -65,7 +65,8 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
             | "/rooms/{roomId}/participants"
             | "/rooms/{roomId}/events"
             | "/rooms/{roomId}/socket"
-            | "/events",
+            | "/events"
+            | "/lobby/events",
         ) => &[
             "alice",
             "bob",
@@ -123,7 +124,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
             .replace("{generation}", "1")
             .replace("{file:.*}", "");
         let query = match path {
-            "/rooms" => "?prefix=room",
+            "/rooms" | "/lobby/events" => "?prefix=room",
             "/events" => "?room=room",
             _ => "",
         };

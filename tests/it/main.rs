@@ -34,6 +34,7 @@ mod limits;
 mod listing;
 mod live;
 mod live_processes;
+mod lobby;
 mod many_rooms;
 mod metrics;
 mod migrations;

@@ -1,11 +1,7 @@
 //! A streaming standby that takes over, with real servers.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use private_postgres::{Cluster, ClusterOptions};
@@ -31,50 +27,19 @@ struct Pair {
 }
 
 impl Pair {
-    /// `None`, and said so, where there is no pg_basebackup.
-    async fn start(purpose: &str, synchronous: bool) -> Option<Self> {
-        let names = if synchronous { "standby" } else { "" };
+    async fn start(purpose: &str, synchronous: bool) -> Self {
+        let names = if synchronous { "*" } else { "" };
         let options = ClusterOptions::throw_away(purpose)
             .setting("synchronous_commit", "on")
             .setting("synchronous_standby_names", names);
-        let primary = Cluster::start(options).unwrap();
+        let mut primary = Cluster::start(options).unwrap();
         // A standby that is away holds no migration up.
         let migrated = run(&["migrate"], &primary.url("postgres"));
         assert!(migrated.status.success(), "{}", text(&migrated.stderr));
 
+        let options = ClusterOptions::throw_away(&format!("{purpose}-standby"));
+        let standby = primary.start_standby(options).unwrap();
         let directory = TempDir::new().unwrap();
-        let enterable = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(directory.path(), enterable).unwrap();
-        let copy = directory.path().join("standby");
-        fs::create_dir(&copy).unwrap();
-        let owner = primary.socket_dir().metadata().unwrap();
-        std::os::unix::fs::chown(&copy, Some(owner.uid()), Some(owner.gid())).unwrap();
-        let from = format!(
-            "host={} port=5432 user=postgres application_name=standby",
-            primary.socket_dir().display()
-        );
-        let copied = Command::new("pg_basebackup")
-            .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"])
-            .args(["--dbname", &from, "--pgdata"])
-            .arg(copy.join("data"))
-            .current_dir(&copy)
-            .uid(owner.uid())
-            .gid(owner.gid())
-            .output();
-        match copied {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                eprintln!("SKIPPED: pg_basebackup is not installed");
-                return None;
-            }
-            copied => {
-                let copied = copied.unwrap();
-                assert!(copied.status.success(), "{}", text(&copied.stderr));
-            }
-        }
-        // What this process keeps there is its own.
-        std::os::unix::fs::chown(&copy, Some(rustix::process::getuid().as_raw()), None).unwrap();
-        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
-        let standby = Cluster::start(ClusterOptions::durable(&copy)).unwrap();
         let address = directory.path().join("url");
         fs::write(&address, primary.url("postgres")).unwrap();
         let pair = Self {
@@ -85,7 +50,7 @@ impl Pair {
         };
         pair.until_streaming(if synchronous { "sync" } else { "async" })
             .await;
-        Some(pair)
+        pair
     }
 
     async fn until_streaming(&self, state: &str) {
@@ -146,9 +111,7 @@ async fn post(service: &Service, action: &str, body: &Value) -> u16 {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_and_no_epoch_comes_twice_when_a_synchronous_standby_takes_over()
  {
-    let Some(mut pair) = Pair::start("synchronous", true).await else {
-        return;
-    };
+    let mut pair = Pair::start("synchronous", true).await;
     let flags = [
         "--min-lease-ms=100",
         "--lease-ms=1000",
@@ -197,9 +160,7 @@ async fn nothing_acknowledged_is_lost_and_no_epoch_comes_twice_when_a_synchronou
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_that_waits_for_a_synchronous_standby_that_is_away_is_503_and_heartbeats_go_on() {
-    let Some(mut pair) = Pair::start("away-standby", true).await else {
-        return;
-    };
+    let mut pair = Pair::start("away-standby", true).await;
     let flags = ["--timeout-ms=1s", "--lease-ms=300000"];
     let service = Service::serve_from_file(&pair.address, &flags).await;
     let alice = json!({ "userId": "alice", "epoch": 1 });
@@ -229,9 +190,7 @@ async fn a_join_that_waits_for_a_synchronous_standby_that_is_away_is_503_and_hea
 /// What a failover lost may have been acknowledged; what is there is consistent, and service goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_asynchronous_standby_has_is_consistent_when_it_takes_over() {
-    let Some(mut pair) = Pair::start("asynchronous", false).await else {
-        return;
-    };
+    let mut pair = Pair::start("asynchronous", false).await;
     let flags = ["--min-lease-ms=100", "--timeout-ms=2s"];
     let service = Service::serve_from_file(&pair.address, &flags).await;
     let load = Load::start(&[&service.url], 16);

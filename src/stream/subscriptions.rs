@@ -76,11 +76,6 @@ impl Subscriptions {
         self.lasting().count() >= MAX_ROOMS
     }
 
-    /// Whether it follows none.
-    pub fn is_empty(&self) -> bool {
-        self.lasting().next().is_none()
-    }
-
     fn lasting(&self) -> impl Iterator<Item = &Followed> {
         let rooms = self.0.iter();
         rooms.filter(|room| room.subscription.is_some())

@@ -8,6 +8,7 @@ use super::page::Page;
 use super::rooms::RoomsQuery;
 use super::{Access, Api, ApiError};
 use crate::domain::Lobby;
+use crate::wire::ServerSentEvent;
 
 /// Hear which rooms open, close and fill
 ///
@@ -21,7 +22,7 @@ use crate::domain::Lobby;
         RoomsQuery,
         ("after" = Option<String>, Query, description = "The `next` of a `snapshot`: the rooms after those."),
     ),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    responses((status = 200, body = ServerSentEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn lobby_events(
     api: Data<Api>,

@@ -213,6 +213,10 @@ create table leasehold.membership_events (
         reason in ('left', 'expired', 'superseded', 'removed', 'room_closed'))
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);
 
+create index membership_events_by_decider
+    on leasehold.membership_events (ended_by) where ended_by is not null;
+create index membership_events_by_recorded_at
+    on leasehold.membership_events using brin (recorded_at);
 create index membership_events_in_feed_order
     on leasehold.membership_events (era, xact_id, event_id);
 
@@ -250,6 +254,52 @@ create table leasehold.epoch_floors (
 comment on table leasehold.epoch_floors is
     'The highest epoch of a room and user among purged history, so that epochs never go back.';
 
+-- Who was erased is to be found nowhere, and their epochs must not start again.
+create table leasehold.erased_floors (
+    person bytea  not null,
+    epoch  bigint not null,
+
+    constraint erased_floors_pkey primary key (person)
+);
+
+comment on table leasehold.erased_floors is
+    'The highest epoch of an erased person in a room, so that epochs never go back should they return. Who it is shows only to who asks for them; see leasehold.erased_person.';
+
+create table leasehold.erasures (
+    erasure_id      bigint      not null generated always as identity,
+    erased_at       timestamptz not null,
+    sessions_erased bigint      not null,
+
+    constraint erasures_pkey primary key (erasure_id)
+);
+
+comment on table leasehold.erasures is
+    'One row per person whose history was erased: when, and how many sessions. Neither who, nor their pseudonym.';
+
+create table leasehold.erasure_key (
+    only_row boolean not null default true,
+    key      bytea   not null default uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+
+    constraint erasure_key_pkey primary key (only_row),
+    constraint erasure_key_one_row check (only_row)
+);
+insert into leasehold.erasure_key default values;
+
+comment on table leasehold.erasure_key is
+    'One row: what leasehold.erased_person is keyed with, so that a copy of erased_floors alone confirms no guess.';
+
+create function leasehold.erased_person(p_room_id text, p_user_id text)
+    returns bytea
+    language sql stable
+as $$
+    -- Twice, as in HMAC: nobody can prolong what was hashed.
+    select sha256(k.key || sha256(k.key || convert_to(p_room_id, 'UTF8') || '\x00' || convert_to(p_user_id, 'UTF8')))
+      from leasehold.erasure_key k
+$$;
+
+comment on function leasehold.erased_person(text, text) is
+    'Internal. What stands for an erased person in a room, in place of the ids.';
+
 create table leasehold.generation_floors (
     room_id    text collate "C" not null,
     generation bigint           not null,
@@ -259,6 +309,20 @@ create table leasehold.generation_floors (
 
 comment on table leasehold.generation_floors is
     'The highest generation of a room among purged history, so that generations never go back.';
+
+create table leasehold.generation_purges (
+    room_id       text collate "C" not null,
+    generation    bigint           not null,
+    events_purged bigint           not null,
+    purged_until  timestamptz      not null,
+
+    constraint generation_purges_pkey primary key (room_id, generation)
+);
+
+comment on table leasehold.generation_purges is
+    'The lifetimes whose history is purged in part, as they last longer than it is kept. Of their own, so that a purge meets nobody who changes the room.';
+comment on column leasehold.generation_purges.purged_until is
+    'When the last of the purged sessions ended.';
 
 create table leasehold.sweeps (
     only_row      boolean     not null default true,
@@ -294,14 +358,20 @@ create table leasehold.purges (
     purged_era      integer,
     purged_xact_id  xid8,
     purged_event_id bigint,
+    purged_part     integer,
     purged_mark     text,
+    looked_era      integer not null default 0,
+    looked_xact_id  xid8    not null default '0',
+    looked_event_id bigint  not null default 0,
 
     constraint purges_pkey primary key (only_row),
     constraint purges_one_row check (only_row),
     constraint purges_position_whole check (
-        num_nulls(purged_era, purged_xact_id, purged_event_id, purged_mark) in (0, 4))
+        num_nulls(purged_era, purged_xact_id, purged_event_id, purged_part, purged_mark) in (0, 5))
 );
 insert into leasehold.purges default values;
 
 comment on table leasehold.purges is
     'One row: the highest place in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
+comment on column leasehold.purges.looked_xact_id is
+    'With its era and event: up to where the purge has gone, passing over the joins of who was still there.';

@@ -306,11 +306,15 @@ begin
                         order by e.generation desc, e.version desc
                         limit 1) past on r.version = 0
                  cross join lateral (
-                       select greatest(
-                           (select max(e.epoch) from leasehold.membership_events e
-                             where e.room_id = q.room_id and e.user_id = q.user_id),
-                           (select f.epoch from leasehold.epoch_floors f
-                             where f.room_id = q.room_id and f.user_id = q.user_id),
+                       select coalesce(
+                           greatest(
+                               (select max(e.epoch) from leasehold.membership_events e
+                                 where e.room_id = q.room_id and e.user_id = q.user_id),
+                               (select f.epoch from leasehold.epoch_floors f
+                                 where f.room_id = q.room_id and f.user_id = q.user_id)),
+                           -- Of who is new here, or was erased.
+                           (select f.epoch from leasehold.erased_floors f
+                             where f.person = leasehold.erased_person(q.room_id, q.user_id)),
                            0) as epoch) last
                  cross join lateral (
                        select count(*) as sessions,

@@ -71,6 +71,7 @@ declare
         p_position, '^([0-9a-f]{8})\.([0-9]{1,9})\.([0-9]{1,19})\.([0-9]{1,18})\.([012])\.([0-9a-f]{8})$');
     v_feed leasehold.feed;
     v_purges leasehold.purges;
+    v_stands boolean;
 begin
     if p_position is null then
         era := 0; xact_id := '0'; event_id := 0; part := 0;
@@ -84,16 +85,18 @@ begin
     era := v_words[2]; xact_id := v_words[3]::xid8; event_id := v_words[4]; part := v_words[5];
     select * into v_feed from leasehold.feed;
     select * into v_purges from leasehold.purges;
-    if v_words[1] = v_feed.name
-       and case when v_purges.purged_era is null and event_id = 0 then true
-                when (era, xact_id, event_id) = (v_purges.purged_era, v_purges.purged_xact_id, v_purges.purged_event_id)
-                     -- What the purged event said last: nothing of it is missed.
-                     then v_words[6] = v_purges.purged_mark and part = 2
-                when (era, xact_id, event_id) < (v_purges.purged_era, v_purges.purged_xact_id, v_purges.purged_event_id)
-                     then false
-                else exists (select from leasehold.membership_events e
-                              where (e.era, e.xact_id, e.event_id) = (feed_place.era, feed_place.xact_id, feed_place.event_id)
-                                and leasehold.feed_mark(e.recorded_at) = v_words[6]) end then
+    v_stands := v_words[1] = v_feed.name
+        and case when v_purges.purged_era is null and event_id = 0 then true
+                 when (era, xact_id, event_id) = (v_purges.purged_era, v_purges.purged_xact_id, v_purges.purged_event_id)
+                      -- What the purged event said last: nothing of it is missed.
+                      then part >= v_purges.purged_part and v_words[6] = v_purges.purged_mark
+                 when (era, xact_id, event_id) < (v_purges.purged_era, v_purges.purged_xact_id, v_purges.purged_event_id)
+                      then false
+                 else exists (select from leasehold.membership_events e
+                               where e.era = feed_place.era and e.xact_id = feed_place.xact_id
+                                 and e.event_id = feed_place.event_id
+                                 and leasehold.feed_mark(e.recorded_at) = v_words[6]) end;
+    if v_stands then
         return;
     end if;
     raise exception 'the position % is not of what this history keeps', p_position

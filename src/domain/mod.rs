@@ -18,13 +18,14 @@ mod session;
 mod word;
 
 pub use change::{
-    Change, ChangeKind, ChangedSession, Changes, ChangesOutcome, InvalidPosition, Position,
+    Change, ChangeKind, ChangedSession, Changes, ChangesFilter, ChangesOutcome, InvalidPosition,
+    Position,
 };
 pub use departure::{Closing, Departure, Departures, DeparturesQuery};
 pub use event::Event;
 pub use health::{Backlog, Census, Holder, OpenTransactions, Readiness};
 pub use heartbeat::Heartbeat;
-pub use history::{JoinPlace, Lifetime, PastSession, Period};
+pub use history::{Erased, JoinPlace, Lifetime, PastSession, Period};
 pub use id::{DeviceId, InvalidId, RoomId, UserId};
 pub use join::{Blocked, Elsewhere, IfPresent, Join, JoinLimits, JoinOutcome, JoinRefusal, Joined};
 pub use lease::{Lease, LeaseRules, Status};

@@ -18,7 +18,7 @@ mod session;
 pub mod socket;
 
 pub use batch::{BatchAnswer, HeartbeatsBody, ItemAnswer, LeavesBody, read_heartbeat, read_leave};
-pub use changes::ChangesAnswer;
+pub use changes::{ChangeAnswer, ChangesAnswer, write_changes};
 pub use code::Code;
 pub use count::{CountAnswer, view};
 pub use error::{ErrorBody, ErrorDetails, InvalidRequest};
@@ -26,7 +26,7 @@ pub use event::{
     EventBody, EventMessage, ServerSentEvent, Written, count_events, events, messages, sse,
 };
 pub use fields::{FieldRules, holds_nul, parse};
-pub use history::{GenerationsAnswer, SessionsAnswer};
+pub use history::{ErasedAnswer, GenerationsAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};
 pub use lobby::{lobby_changes, lobby_snapshot, lobby_stale};
 pub use moderation::{BlocksAnswer, MetadataBody};

@@ -100,7 +100,8 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
             &["admin of the rooms", "admin", "server"]
         }
         ("GET" | "DELETE", "/users/{userId}/sessions")
-        | ("GET", "/changes")
+        | ("DELETE", "/users/{userId}/history")
+        | ("GET", "/changes" | "/changes/events")
         | ("POST", "/heartbeats" | "/leaves") => &["admin", "server"],
         _ => unreachable!("say in this table who may ask {method} {path}"),
     }

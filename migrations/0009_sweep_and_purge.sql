@@ -103,6 +103,8 @@ create function leasehold.purge(
     out finished boolean
 )
     language plpgsql
+    -- Compiling the look at the feed would take longer than a batch.
+    set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -246,6 +248,14 @@ begin
      group by k.room_id
         on conflict (person) do update set epoch = greatest(f.epoch, excluded.epoch);
     update leasehold.epoch_floors set user_id = v_pseudonym where user_id = p_user_id;
+    -- Of who was erased before and came back.
+    insert into leasehold.epoch_floors (room_id, user_id, epoch)
+    select e.room_id, v_pseudonym, min(e.epoch) - 1
+      from leasehold.membership_events e
+     where e.user_id = p_user_id
+     group by e.room_id
+    having min(e.epoch) > 1
+        on conflict (room_id, user_id) do nothing;
 
     update leasehold.membership_events
        set user_id = v_pseudonym, device_id = '', join_id = null, info = null, note = null

@@ -65,7 +65,7 @@ async fn what_is_left_out_is_passed_and_not_looked_through_again() {
     let database = Database::new().await;
     database
         .execute(
-            "select leasehold.join_members(array_agg('r'), array_agg('u' || n), array_agg(''), array_agg(300000))
+            "select leasehold.join_members(array_agg('r'::text), array_agg('u' || n), array_agg(''::text), array_agg(300000))
                from generate_series(1, 12000) n;
              select leasehold.join_member('other', 'alice')",
         )

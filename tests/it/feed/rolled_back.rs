@@ -32,7 +32,10 @@ async fn joins(cluster: &Cluster, users: i64) {
     let sql = format!(
         "select leasehold.join_member('r', 'u' || n, p_lease_ms => 300000) from generate_series(1, {users}) n"
     );
-    raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+    raw_sql(AssertSqlSafe(sql))
+        .execute(&mut connection)
+        .await
+        .unwrap();
     connection.close().await.unwrap();
 }
 

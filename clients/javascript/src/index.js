@@ -1,0 +1,38 @@
+import { connectionFor } from "./connection.js";
+import { deviceOfTab } from "./device.js";
+import { platform as surroundings } from "./platform.js";
+import { Room } from "./room.js";
+import { Watch } from "./watch.js";
+
+/** Joins a room and stays in it until `leave()`; docs: README.md. */
+export function joinRoom(options) {
+  required(options, ["url", "roomId", "userId"]);
+  const { platform = surroundings, ...rest } = options;
+  const settings = { hiddenLeaseMs: 120_000, cursorsPerSecond: 10, ...defined(rest) };
+  if (settings.deviceId === undefined) settings.deviceId = deviceOfTab(platform);
+  const connection = connectionFor(settings, platform);
+  const room = new Room(connection, settings);
+  connection.add(settings.roomId, room);
+  return room;
+}
+
+/** Looks at a room without being in it: everybody, or with `view: "count"` how many they are. */
+export function watchRoom(options) {
+  required(options, ["url", "roomId"]);
+  const { platform = surroundings, ...settings } = options;
+  const connection = connectionFor(settings, platform);
+  const watch = new Watch(connection, settings.roomId);
+  connection.add(settings.roomId, watch);
+  return watch;
+}
+
+function required(options, names) {
+  for (const name of names) {
+    if (typeof options?.[name] !== "string" || options[name] === "") throw new TypeError(`${name} must be a string that is not empty`);
+  }
+}
+
+/** Without what is there and undefined, which would hide a default. */
+function defined(options) {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,45 @@
+/** What the client uses of its surroundings; a test puts others in their place. */
+export const platform = {
+  fetch: (url, init) => globalThis.fetch(url, init),
+  setTimeout: (run, ms) => globalThis.setTimeout(run, ms),
+  clearTimeout: (id) => globalThis.clearTimeout(id),
+  /** Milliseconds that never jump; they may stand still while the machine sleeps. */
+  now: () => performance.now(),
+  /** Milliseconds that go on while the machine sleeps; they may jump. */
+  wallNow: () => Date.now(),
+  random: () => Math.random(),
+  // Read at each use: modules are also loaded where there is no page.
+  get document() {
+    return globalThis.document;
+  },
+  get window() {
+    return globalThis.window;
+  },
+  get sessionStorage() {
+    return globalThis.window?.sessionStorage;
+  },
+  get WebSocket() {
+    return globalThis.WebSocket;
+  },
+  get Worker() {
+    return globalThis.Worker;
+  },
+};
+
+/** An id that nobody guesses; `crypto.randomUUID` is missing on pages without TLS. */
+export function randomId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The promise's outcome, or a rejection once the signal is aborted, whichever is first. */
+export function until(signal, promise) {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(new Error("aborted"));
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    Promise.resolve(promise)
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", abort));
+  });
+}

@@ -15,11 +15,17 @@ export class Emitter {
       try {
         listener(detail);
       } catch (error) {
-        // Reported as uncaught: a listener that throws must not keep others, or us, from going on.
-        queueMicrotask(() => {
-          throw error;
-        });
+        // A listener that throws must not keep others, or us, from going on.
+        report(error);
       }
     }
   }
+}
+
+/** As uncaught; Node has no `reportError`. */
+function report(error) {
+  if (globalThis.reportError) return globalThis.reportError(error);
+  queueMicrotask(() => {
+    throw error;
+  });
 }

@@ -1,3 +1,6 @@
+/** What came of a request that was not answered. */
+export const UNANSWERED = Object.freeze({ status: 0, body: {} });
+
 /** Reasons why a session ended after which its client joins again by itself. */
 const REJOIN = new Set(["expired", "unknown_session"]);
 

@@ -1,7 +1,5 @@
+import { UNANSWERED } from "./outcome.js";
 import { until } from "./platform.js";
-
-/** What came of a request that was not answered. */
-const UNANSWERED = Object.freeze({ status: 0, body: { code: "unreachable", error: "the service did not answer" } });
 
 /** Requests to one service with the credential of one connection. */
 export class Requests {
@@ -16,8 +14,11 @@ export class Requests {
     this.#timers = timers;
   }
 
-  /** Never rejects: answers `{status, body, retryAfterMs}`, with status 0 for no answer. */
-  async send(method, path, body, { timeoutMs = 10_000, signal } = {}) {
+  /**
+   * Never rejects: answers `{status, body, retryAfterMs}`, with status 0 for no answer. `wanted` is asked
+   * once the token is there.
+   */
+  async send(method, path, body, { timeoutMs = 10_000, signal, wanted } = {}) {
     const attempt = new AbortController();
     const abort = () => attempt.abort();
     const callOff = this.#timers.after(timeoutMs, abort);
@@ -26,6 +27,7 @@ export class Requests {
     try {
       for (let first = true; ; first = false) {
         const token = await until(attempt.signal, this.#tokens.get());
+        if (wanted?.() === false) return UNANSWERED;
         const init = { method, headers: headers(token, body), signal: attempt.signal };
         if (body) init.body = JSON.stringify(body);
         const response = await until(attempt.signal, this.#platform.fetch(this.url + path, init));

@@ -256,7 +256,9 @@ export class Session {
     this.#sentAt = this.#platform.now();
     // Short enough for a second try within the lease.
     const timeoutMs = Math.min(10_000, Math.max(1000, 0.4 * (this.#leaseMs || 25_000)));
-    return this.#connection.request(this.#options.roomId, type, fields, { timeoutMs, signal: this.#abort.signal });
+    const life = this.#life;
+    const options = { timeoutMs, signal: this.#abort.signal, wanted: () => life === this.#life };
+    return this.#connection.request(this.#options.roomId, type, fields, options);
   }
 
   /** How long to wait after an answer that was none, or not the wanted one. */

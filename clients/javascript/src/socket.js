@@ -1,6 +1,6 @@
 import { Backoff } from "./backoff.js";
 import { Judge } from "./judge.js";
-import { verdict } from "./outcome.js";
+import { UNANSWERED, verdict } from "./outcome.js";
 import { until } from "./platform.js";
 
 const OPEN_MS = 10_000;
@@ -29,8 +29,8 @@ export class SocketTransport {
     this.#backoff = new Backoff(connection.platform);
   }
 
-  async request(roomId, type, fields, { timeoutMs = 10_000, signal } = {}) {
-    return this.#ask({ type, roomId, ...fields }, timeoutMs, signal);
+  async request(roomId, type, fields, { timeoutMs = 10_000, signal, wanted } = {}) {
+    return this.#ask({ type, roomId, ...fields }, timeoutMs, signal, wanted);
   }
 
   follow(rooms) {
@@ -129,7 +129,7 @@ export class SocketTransport {
   }
 
   /** Never rejects, as with requests of their own. */
-  async #ask(message, timeoutMs, signal) {
+  async #ask(message, timeoutMs, signal, wanted) {
     const limit = new AbortController();
     const abort = () => limit.abort();
     const callOff = this.#connection.timers.after(timeoutMs, abort);
@@ -137,6 +137,7 @@ export class SocketTransport {
     if (signal?.aborted) abort();
     try {
       const attempt = await this.#whenOpen(limit.signal);
+      if (wanted?.() === false) return UNANSWERED;
       const requestId = ++this.#lastId;
       const ended = () => limit.abort();
       attempt.ended.signal.addEventListener("abort", ended);
@@ -150,7 +151,7 @@ export class SocketTransport {
         attempt.ended.signal.removeEventListener("abort", ended);
       }
     } catch {
-      return { status: 0, body: { code: "unreachable", error: "the service did not answer" } };
+      return UNANSWERED;
     } finally {
       callOff();
       signal?.removeEventListener("abort", abort);

@@ -6,6 +6,7 @@ const UNDER_WAY = 2;
 /** Sends where the pointer is: the latest position wins, so many a second at most, and the last one arrives. */
 export class CursorSender {
   #session;
+  #problem;
   #connection;
   #roomId;
   #gapMs;
@@ -16,7 +17,8 @@ export class CursorSender {
   #overtaken = false;
   #callOff = null;
 
-  constructor(connection, session, roomId, { cursorsPerSecond, cursor }) {
+  constructor(connection, session, problem, { roomId, cursorsPerSecond, cursor }) {
+    this.#problem = problem;
     this.#connection = connection;
     this.#session = session;
     this.#roomId = roomId;
@@ -67,6 +69,7 @@ export class CursorSender {
     const outcome = await this.#connection.request(this.#roomId, "cursor", fields, { signal: request.signal });
     this.#underWay.splice(this.#underWay.indexOf(request), 1);
     session.answered(outcome, epoch, sentAt);
+    if (outcome.status === 400) this.#problem(outcome.body);
     if (this.#underWay.length > 0) return;
     // Of two under way the older may have arrived last; and what failed has not arrived.
     const again = this.#overtaken || verdict(outcome) === "again";

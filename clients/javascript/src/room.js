@@ -18,12 +18,13 @@ export class Room extends Watch {
     this.ready = new Promise((resolve, reject) => (this.#ready = { resolve, reject }));
     // Whoever does not ask need not handle it.
     this.ready.catch(() => {});
-    this.#cursor = new CursorSender(connection, () => this.#session, options.roomId, options);
+    const problem = (problem) => this.emit("problem", problem);
+    this.#cursor = new CursorSender(connection, () => this.#session, problem, options);
     this.#session = new Session(connection, options, {
       status: (status) => this.emit("status", status),
       joined: (answer) => this.#ready.resolve(answer),
       renewed: () => this.#cursor.flush(),
-      problem: (problem) => this.emit("problem", problem),
+      problem,
       ended: (end, told) => this.#ended(end, told),
       cursor: () => this.#cursor.latest,
     });

@@ -1,5 +1,6 @@
 import { followPage, isHidden } from "./page.js";
-import { Requests } from "./requests.js";
+import { verdict } from "./outcome.js";
+import { Requests, roomPath } from "./requests.js";
 import { StreamTransport } from "./stream.js";
 import { Timers } from "./timers.js";
 import { Tokens } from "./tokens.js";
@@ -26,6 +27,7 @@ export class Connection {
   #requests;
   #transport;
   #unfollow;
+  #away = false;
   /** By room: whoever shows or is in it on this page. */
   rooms = new Map();
 
@@ -38,8 +40,8 @@ export class Connection {
     this.#transport = new transport(this, this.#requests, view);
     this.#unfollow = followPage(platform, {
       wake: () => this.#wake(),
-      away: () => this.#each((room) => room.suspend()),
-      back: () => this.#back(),
+      away: () => this.#suspend(),
+      back: () => this.#wake(true),
     });
     open.add(this);
     this.#look(platform.now(), platform.wallNow());
@@ -49,7 +51,8 @@ export class Connection {
     const sharing = this.rooms.get(roomId) ?? new Set();
     this.rooms.set(roomId, sharing.add(room));
     // Whoever comes later finds what is known already.
-    for (const other of sharing) if (other !== room && other.snapshot) room.told("snapshot", other.snapshot);
+    const [other] = sharing;
+    if (other !== room) queueMicrotask(() => other.snapshot && room.told("snapshot", other.snapshot));
     this.#transport.follow(this.rooms.keys());
   }
 
@@ -69,8 +72,17 @@ export class Connection {
     return this.#transport.request(roomId, type, fields, options);
   }
 
+  /** Finds out which rooms may not be read where a stream or socket was refused, and tells them why. */
+  async judge() {
+    const each = [...this.rooms.keys()].map(async (roomId) => {
+      const outcome = await this.#requests.send("GET", `${roomPath(roomId)}/participants?view=count`);
+      if (verdict(outcome) === "stop") this.refused(roomId, outcome.body);
+    });
+    await Promise.all(each);
+  }
+
   farewell(roomId, fields) {
-    this.#requests.farewell(`/rooms/${encodeURIComponent(roomId)}/leave`, fields);
+    this.#requests.farewell(`${roomPath(roomId)}/leave`, fields);
   }
 
   reconnect() {
@@ -90,15 +102,19 @@ export class Connection {
     for (const sharing of [...this.rooms.values()]) for (const room of [...sharing]) act(room);
   }
 
-  #wake() {
-    if (!isHidden(this.platform)) this.#each((room) => room.resume());
-    this.#each((room) => room.wake());
-    this.#transport.wake();
+  /** The page goes, and may come back: what stays open would keep it out of the browser's cache. */
+  #suspend() {
+    this.#away = true;
+    this.#each((room) => room.suspend());
+    this.#transport.suspend();
   }
 
-  #back() {
-    this.#each((room) => room.resume());
-    this.#wake();
+  #wake(back) {
+    // Browsers tell that a page is hidden also after it went.
+    if (this.#away && !back && isHidden(this.platform)) return;
+    this.#away = false;
+    this.#each((room) => room.wake());
+    this.#transport.wake();
   }
 
   /** No event tells that a machine slept: the clocks do. */

@@ -28,7 +28,7 @@ export function deviceOfTab(platform) {
 /** None in a sandbox, where asking for it throws. */
 function storageOf(platform) {
   try {
-    return platform.sessionStorage;
+    return platform.window.sessionStorage;
   } catch {
     return undefined;
   }

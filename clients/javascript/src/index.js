@@ -7,9 +7,9 @@ import { Watch } from "./watch.js";
 /** Joins a room and stays in it until `leave()`; docs: README.md. */
 export function joinRoom(options) {
   required(options, ["url", "roomId", "userId"]);
-  const { platform = surroundings, ...rest } = options;
-  const settings = { hiddenLeaseMs: 120_000, cursorsPerSecond: 10, ...defined(rest) };
-  if (settings.deviceId === undefined) settings.deviceId = deviceOfTab(platform);
+  const { platform = surroundings, deviceId = deviceOfTab(platform), ...rest } = options;
+  const { hiddenLeaseMs = 120_000, cursorsPerSecond = 10 } = rest;
+  const settings = { ...rest, deviceId, hiddenLeaseMs, cursorsPerSecond };
   const connection = connectionFor(settings, platform);
   const room = new Room(connection, settings);
   connection.add(settings.roomId, room);
@@ -30,9 +30,4 @@ function required(options, names) {
   for (const name of names) {
     if (typeof options?.[name] !== "string" || options[name] === "") throw new TypeError(`${name} must be a string that is not empty`);
   }
-}
-
-/** Without what is there and undefined, which would hide a default. */
-function defined(options) {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }

@@ -3,21 +3,17 @@
  * facts: each is told as `wake`, and the server's answer decides.
  */
 export function followPage({ document, window }, { wake, away, back }) {
-  if (!document || !window) return () => {};
-  const listeners = [
-    [document, "visibilitychange", wake],
-    [document, "resume", back],
-    [window, "focus", back],
-    [window, "online", wake],
-    [window, "offline", wake],
-    // Not `beforeunload`, after which the page may well stay.
-    [window, "pagehide", away],
-    [window, "pageshow", back],
-  ];
-  for (const [target, type, listener] of listeners) target.addEventListener(type, listener);
-  return () => {
-    for (const [target, type, listener] of listeners) target.removeEventListener(type, listener);
+  const following = new AbortController();
+  const on = (target, types, listener) => {
+    for (const type of types) target?.addEventListener(type, listener, { signal: following.signal });
   };
+  on(document, ["visibilitychange"], wake);
+  on(document, ["resume"], back);
+  on(window, ["online", "offline"], wake);
+  on(window, ["focus", "pageshow"], back);
+  // Not `beforeunload`, after which the page may well stay.
+  on(window, ["pagehide"], away);
+  return () => following.abort();
 }
 
 /** Read anew each time: what an event told may be old. */

@@ -1,29 +1,18 @@
 /** What the client uses of its surroundings; a test puts others in their place. */
 export const platform = {
-  fetch: (url, init) => globalThis.fetch(url, init),
-  setTimeout: (run, ms) => globalThis.setTimeout(run, ms),
-  clearTimeout: (id) => globalThis.clearTimeout(id),
+  fetch: (url, init) => fetch(url, init),
+  setTimeout: (run, ms) => setTimeout(run, ms),
+  clearTimeout: (id) => clearTimeout(id),
   /** Milliseconds that never jump; they may stand still while the machine sleeps. */
   now: () => performance.now(),
   /** Milliseconds that go on while the machine sleeps; they may jump. */
   wallNow: () => Date.now(),
   random: () => Math.random(),
-  // Read at each use: modules are also loaded where there is no page.
-  get document() {
-    return globalThis.document;
-  },
-  get window() {
-    return globalThis.window;
-  },
-  get sessionStorage() {
-    return globalThis.window?.sessionStorage;
-  },
-  get WebSocket() {
-    return globalThis.WebSocket;
-  },
-  get Worker() {
-    return globalThis.Worker;
-  },
+  // Of a page; elsewhere undefined.
+  document: globalThis.document,
+  window: globalThis.window,
+  Worker: globalThis.Worker,
+  WebSocket: globalThis.WebSocket,
 };
 
 /** An id that nobody guesses; `crypto.randomUUID` is missing on pages without TLS. */

@@ -68,12 +68,13 @@ function headers(token, body) {
   return headers;
 }
 
-/** In seconds or as a date; 0 where there is none. */
+export function roomPath(roomId) {
+  return `/rooms/${encodeURIComponent(roomId)}`;
+}
+
+/** 0 where there is none, or a proxy's date. */
 export function retryAfterMs(response) {
-  const value = response.headers.get("retry-after");
-  if (!value) return 0;
-  const ms = /^\d+$/.test(value) ? value * 1000 : Date.parse(value) - Date.parse(response.headers.get("date"));
-  return Math.max(0, ms) || 0;
+  return response.headers.get("retry-after") * 1000 || 0;
 }
 
 function parse(text) {

@@ -103,10 +103,6 @@ export class Room extends Watch {
     this.#session.suspend();
   }
 
-  resume() {
-    this.#session.resume();
-  }
-
   #ofSession({ userId, epoch }) {
     if (userId === this.userId) this.#session.confirm(epoch);
   }

@@ -26,10 +26,6 @@ export class Roster {
     return this.#count;
   }
 
-  get(userId) {
-    return this.#people.get(userId);
-  }
-
   apply(type, event) {
     if (type === "snapshot") return this.#replace(event);
     if (!this.#inOrder(event)) return [];
@@ -44,14 +40,14 @@ export class Roster {
   }
 
   /** The first of a connection is the truth: what was missed before it shows as differences. */
-  #replace({ generation, version, participants }, reason = null) {
+  #replace({ generation, version, participants, memberCount = participants.length }, reason = null) {
     this.generation = generation ?? this.generation;
     this.version = version ?? this.version;
     const present = new Set(participants.map((participant) => participant.userId));
     const gone = [...this.#people.values()].filter(({ userId }) => !present.has(userId));
     const changes = gone.flatMap(({ userId, epoch }) => this.#remove({ userId, epoch, reason }));
     changes.push(...participants.flatMap((participant) => this.#put(participant, true)));
-    this.#count = this.#people.size;
+    this.#count = memberCount;
     return changes;
   }
 

@@ -112,6 +112,7 @@ export class Session {
 
   /** Something woke: the page, the network, the machine. What was under way before may be dead. */
   wake() {
+    this.#away = false;
     if (!this.#active) return;
     this.#tell();
     if (this.#running && this.#elapsedSince(this.#sentAt) > 1000) this.#abort?.abort();
@@ -123,12 +124,6 @@ export class Session {
     if (!this.#active) return;
     this.#away = true;
     this.#forget(true);
-  }
-
-  resume() {
-    if (!this.#away) return;
-    this.#away = false;
-    this.run();
   }
 
   setMetadata(metadata) {

@@ -1,5 +1,4 @@
 import { Backoff } from "./backoff.js";
-import { Judge } from "./judge.js";
 import { UNANSWERED, verdict } from "./outcome.js";
 import { until } from "./platform.js";
 
@@ -13,7 +12,6 @@ export class SocketTransport {
   #connection;
   #requests;
   #view;
-  #judge;
   #backoff;
   #rooms = new Set();
   #attempt = null;
@@ -25,7 +23,6 @@ export class SocketTransport {
     this.#connection = connection;
     this.#requests = requests;
     this.#view = view;
-    this.#judge = new Judge(connection, requests);
     this.#backoff = new Backoff(connection.platform);
   }
 
@@ -51,6 +48,13 @@ export class SocketTransport {
   wake() {
     this.retry();
     this.#probe(this.#attempt);
+  }
+
+  /** Until it is woken. */
+  suspend() {
+    this.#callOff();
+    this.#drop(this.#attempt);
+    this.#silence();
   }
 
   close() {
@@ -107,10 +111,14 @@ export class SocketTransport {
     const dial = () => {
       if (this.#rooms.size > 0 && !this.#attempt) this.#callOff = this.#connection.timers.after(wait, () => this.#dial());
     };
-    for (const roomId of this.#rooms) this.#connection.told(roomId, "silence");
+    this.#silence();
     // Why a socket did not open a page cannot see; a request can.
     if (open) dial();
-    else this.#judge.ask([...this.#rooms]).then(dial);
+    else this.#connection.judge().then(dial);
+  }
+
+  #silence() {
+    for (const roomId of this.#rooms) this.#connection.told(roomId, "silence");
   }
 
   #drop(attempt) {

@@ -1,7 +1,6 @@
 import { Backoff } from "./backoff.js";
 import { EventStream } from "./event-stream.js";
-import { Judge } from "./judge.js";
-import { retryAfterMs } from "./requests.js";
+import { retryAfterMs, roomPath } from "./requests.js";
 
 /** Rooms that come and go in the same moment are one new stream. */
 const GATHER_MS = 10;
@@ -17,7 +16,6 @@ export class StreamTransport {
   #connection;
   #requests;
   #view;
-  #judge;
   #backoff;
   #rooms = [];
   #attempt = null;
@@ -31,12 +29,11 @@ export class StreamTransport {
     this.#connection = connection;
     this.#requests = requests;
     this.#view = view;
-    this.#judge = new Judge(connection, requests);
     this.#backoff = new Backoff(connection.platform);
   }
 
   request(roomId, type, fields, options) {
-    return this.#requests.send("POST", `/rooms/${encodeURIComponent(roomId)}/${type}`, fields, options);
+    return this.#requests.send("POST", `${roomPath(roomId)}/${type}`, fields, options);
   }
 
   follow(rooms) {
@@ -56,9 +53,19 @@ export class StreamTransport {
     this.#doubt();
   }
 
+  /** Until it is woken. */
+  suspend() {
+    this.#hangUp();
+    this.#silence();
+  }
+
   close() {
     this.#rooms = [];
     this.#hangUp();
+  }
+
+  #silence() {
+    for (const roomId of this.#rooms) this.#connection.told(roomId, "silence");
   }
 
   #hangUp() {
@@ -85,8 +92,8 @@ export class StreamTransport {
     // Another attempt, or none, is wanted by now.
     if (this.#attempt !== attempt) return;
     this.#hangUp();
-    for (const roomId of this.#rooms) this.#connection.told(roomId, "silence");
-    if (refused) await this.#judge.ask(this.#rooms);
+    this.#silence();
+    if (refused) await this.#connection.judge();
     if (this.#attempt === null && this.#rooms.length > 0) this.#dialIn(wait);
   }
 

@@ -1,4 +1,4 @@
-/** What `setTimeout` can wait; a longer wait would be none at all. */
+/** What `setTimeout` can wait, 24 days; a longer wait would be none at all. */
 const LONGEST_MS = 2 ** 31 - 1;
 /** From here on browsers delay the timers of hidden pages, but not those of workers. */
 const THROTTLED_MS = 1000;
@@ -16,19 +16,14 @@ export class Timers {
     this.#platform = platform;
   }
 
-  /** Runs it once after so long; what is returned calls it off. */
+  /** Runs it once after so long, or 24 days; what is returned calls it off. */
   after(ms, run) {
     const id = ++this.#last;
     const wait = Math.min(ms, LONGEST_MS);
-    let rest = () => this.#cancel(id);
-    const fire = () => {
-      if (!this.#cancel(id)) return;
-      if (ms > wait) rest = this.after(ms - wait, run);
-      else run();
-    };
+    const fire = () => this.#cancel(id) && run();
     this.#pending.set(id, { fire, timer: this.#platform.setTimeout(fire, wait) });
     if (wait >= THROTTLED_MS) this.#ofWorker()?.postMessage([id, wait]);
-    return () => rest();
+    return () => this.#cancel(id);
   }
 
   close() {

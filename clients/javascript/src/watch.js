@@ -78,7 +78,6 @@ export class Watch {
   /** The page's coming and going concerns only who is in the room. */
   wake() {}
   suspend() {}
-  resume() {}
 
   emit(type, detail) {
     this.#emitter.emit(type, detail);

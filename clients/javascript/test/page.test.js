@@ -133,7 +133,7 @@ test("one device a tab: kept over a reload, another in a duplicated tab, the sam
 
 test("a page without storage has a device all the same", async () => {
   const world = new World();
-  Object.defineProperty(world.platform, "sessionStorage", {
+  Object.defineProperty(world.window, "sessionStorage", {
     get() {
       throw new Error("of a sandbox");
     },

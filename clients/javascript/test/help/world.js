@@ -19,6 +19,7 @@ export class World {
       this.document = Object.assign(new EventTarget(), { visibilityState: "visible" });
       this.window = new EventTarget();
       this.storage = new Map();
+      this.window.sessionStorage = storage(this.storage);
     }
     this.platform = {
       now: () => world.time,
@@ -34,7 +35,6 @@ export class World {
       fetch: (url, init = {}) => world.#fetch(url, init),
       document: this.document,
       window: this.window,
-      sessionStorage: this.storage && storage(this.storage),
     };
     this.platform.WebSocket = class extends FakeSocket {
       constructor(url) {

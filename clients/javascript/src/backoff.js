@@ -18,10 +18,10 @@ export class Backoff {
   }
 
   /** The wait before the next attempt, never less than the server asked for. */
-  failed(retryAfterMs = 0) {
+  failed(retryAfterMs = 0, longestMs = LONGEST_MS) {
     if (this.#wellSince !== null && this.#platform.now() - this.#wellSince >= STABLE_MS) this.#failures = 0;
     this.#wellSince = null;
-    const ceiling = Math.min(LONGEST_MS, FIRST_MS * 2 ** this.#failures++);
+    const ceiling = Math.min(longestMs, LONGEST_MS, FIRST_MS * 2 ** this.#failures++);
     return retryAfterMs + this.#platform.random() * ceiling;
   }
 }

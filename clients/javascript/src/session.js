@@ -267,7 +267,9 @@ export class Session {
       this.#callOffDeadline();
     }
     this.#tell();
-    const wait = this.#backoff.failed(retryAfterMs);
+    // A service that was away leaves its clients a heartbeat's time to find it again.
+    const longestMs = this.#joined ? this.#leaseMs * this.#heartbeatShare : undefined;
+    const wait = this.#backoff.failed(retryAfterMs, longestMs);
     this.#notBefore = retryAfterMs > 0 ? this.#platform.now() + wait : 0;
     return wait;
   }

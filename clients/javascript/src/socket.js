@@ -27,6 +27,8 @@ export class SocketTransport {
   }
 
   async request(roomId, type, fields, { timeoutMs = 10_000, signal, wanted } = {}) {
+    // Who is to renew has waited as long as it may.
+    if (type === "heartbeat" || type === "join") this.retry();
     return this.#ask({ type, roomId, ...fields }, timeoutMs, signal, wanted);
   }
 

@@ -47,11 +47,19 @@ for (const [target, type] of [["window", "pageshow"], ["document", "resume"], ["
     const room = world.join();
     await world.settle();
     await world.fire("window", "pagehide", { persisted: true });
+    // Browsers keep no page that has something open.
+    assert.equal(world.openStreams.length, 0);
+    await world.show("hidden");
+    await world.pass(60_000);
+    assert.equal(world.openStreams.length, 0);
     assert.equal(room.status, "lost");
     await world.fire(target, type, { persisted: true });
     assert.equal(room.status, "connected");
     assert.equal(room.epoch, 2);
     assert.equal(world.of("join").length, 2);
+    await world.pass(100);
+    assert.equal(world.openStreams.length, 1);
+    assert.equal(room.live, true);
     await room.leave();
   });
 }

@@ -162,3 +162,15 @@ test("a service that allows no such lease is asked once, and the membership goes
   assert.equal(world.of("heartbeat").filter(({ body }) => body.leaseMs).length, 1);
   await room.leave();
 });
+
+test("however long a service is away, a renewal is tried once a heartbeat at least", async () => {
+  const world = new World();
+  world.randomness = 1;
+  const room = world.join({ leaseMs: 3000 });
+  await world.settle();
+  world.answers.heartbeat = () => Promise.reject(new Error("refused"));
+  await world.pass(60_000);
+  const at = world.of("heartbeat").map((request) => request.at);
+  assert.ok(at.slice(1).every((time, index) => time - at[index] <= 1000), `${at}`);
+  await room.leave();
+});

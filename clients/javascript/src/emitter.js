@@ -16,16 +16,8 @@ export class Emitter {
         listener(detail);
       } catch (error) {
         // A listener that throws must not keep others, or us, from going on.
-        report(error);
+        (globalThis.reportError ?? console.error)(error);
       }
     }
   }
-}
-
-/** As uncaught; Node has no `reportError`. */
-function report(error) {
-  if (globalThis.reportError) return globalThis.reportError(error);
-  queueMicrotask(() => {
-    throw error;
-  });
 }

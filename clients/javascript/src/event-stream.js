@@ -39,11 +39,9 @@ export class EventStream {
       if (data.length > 0) this.#onEvent(type || "message", data.join("\n"));
       return;
     }
-    const colon = line.indexOf(":");
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
+    const [, field, value] = /^([^:]*):? ?(.*)$/.exec(line);
     if (field === "event") this.#event.type = value;
     else if (field === "data") this.#event.data.push(value);
-    else if (field === "retry" && /^\d+$/.test(value)) this.retryMs = Number(value);
+    else if (field === "retry") this.retryMs = value * 1 || 0;
   }
 }

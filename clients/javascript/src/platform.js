@@ -24,11 +24,8 @@ export function randomId() {
 /** The promise's outcome, or a rejection once the signal is aborted, whichever is first. */
 export function until(signal, promise) {
   return new Promise((resolve, reject) => {
-    const abort = () => reject(new Error("aborted"));
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    Promise.resolve(promise)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener("abort", abort));
+    if (signal.aborted) reject();
+    signal.addEventListener("abort", reject);
+    Promise.resolve(promise).then(resolve, reject);
   });
 }

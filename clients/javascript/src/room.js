@@ -5,7 +5,6 @@ import { Watch } from "./watch.js";
 /** A room that this page is in. */
 export class Room extends Watch {
   #connection;
-  #options;
   #session;
   #cursor;
   #ready = {};
@@ -13,7 +12,8 @@ export class Room extends Watch {
   constructor(connection, options) {
     super(connection, options.roomId);
     this.#connection = connection;
-    this.#options = options;
+    this.userId = options.userId;
+    this.deviceId = options.deviceId;
     /** Resolves with the answer to the first join; rejects where there will be none. */
     this.ready = new Promise((resolve, reject) => (this.#ready = { resolve, reject }));
     // Whoever does not ask need not handle it.
@@ -28,14 +28,6 @@ export class Room extends Watch {
       ended: (end, told) => this.#ended(end, told),
       cursor: () => this.#cursor.latest,
     });
-  }
-
-  get userId() {
-    return this.#options.userId;
-  }
-
-  get deviceId() {
-    return this.#options.deviceId;
   }
 
   get status() {
@@ -67,7 +59,7 @@ export class Room extends Watch {
   /** Leaves for good; resolves once the service has heard of it, or cannot be told. */
   async leave() {
     this.#cursor.close();
-    this.#ready.reject(new Error("the room was left before the join was answered"));
+    this.#ready.reject(new Error("left before the join was answered"));
     await this.#session.leave();
     super.close();
   }
@@ -84,15 +76,15 @@ export class Room extends Watch {
 
   told(type, event) {
     if (type === "held") return this.#session.confirm();
-    if (type === "stale" && event.userId) return this.#ofSession(event);
-    super.told(type, event);
+    const own = event?.userId === this.userId;
+    if (type !== "stale" || !event.userId) super.told(type, event);
     // Why, the session's own next answer says.
-    if (type === "room_closed" || (type === "left" && event.userId === this.userId)) this.#session.confirm(event.epoch);
+    if (type === "room_closed" || (own && type !== "removed")) this.#session.confirm(event.epoch);
   }
 
   /** The room may not be read, or not any more: who may not look is not in it either. */
   refused(reason) {
-    this.#session.stop({ ...reason, code: reason.code ?? "refused" });
+    this.#session.stop({ code: "refused", ...reason });
   }
 
   wake() {
@@ -103,13 +95,9 @@ export class Room extends Watch {
     this.#session.suspend();
   }
 
-  #ofSession({ userId, epoch }) {
-    if (userId === this.userId) this.#session.confirm(epoch);
-  }
-
   #ended(end, told) {
     this.#cursor.close();
-    this.#ready.reject(Object.assign(new Error(end.error ?? end.code), { code: end.code }));
+    this.#ready.reject(Object.assign(new Error(end.error ?? end.code), end));
     this.emit("ended", end);
     told.then(() => super.close());
   }

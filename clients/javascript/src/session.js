@@ -287,7 +287,7 @@ export class Session {
     }
     // It is over at the server already.
     this.#epoch = null;
-    this.stop({ ...body, code: body.code ?? "refused" });
+    this.stop({ code: "refused", ...body });
     return 0;
   }
 

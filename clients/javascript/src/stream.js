@@ -1,5 +1,6 @@
 import { Backoff } from "./backoff.js";
 import { EventStream } from "./event-stream.js";
+import { verdict } from "./outcome.js";
 import { retryAfterMs, roomPath } from "./requests.js";
 
 /** Rooms that come and go in the same moment are one new stream. */
@@ -106,7 +107,7 @@ export class StreamTransport {
       const response = await this.#requests.open(this.#path(), attempt.signal);
       callOffAnswer();
       if (!response.ok) {
-        const refused = response.status < 500 && response.status !== 429 && response.status !== 408;
+        const refused = verdict({ status: response.status, body: {} }) === "stop";
         return { wait: this.#backoff.failed(retryAfterMs(response)), refused };
       }
       const reader = response.body.getReader();

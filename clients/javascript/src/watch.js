@@ -6,7 +6,6 @@ export class Watch {
   #emitter = new Emitter();
   #roster = new Roster();
   #connection;
-  #known = false;
   #live = false;
   #announcing = false;
   #closed = false;
@@ -70,7 +69,7 @@ export class Watch {
   }
 
   refused(reason) {
-    this.#end = { ...reason, code: reason.code ?? "refused" };
+    this.#end = { code: "refused", ...reason };
     this.close();
     this.emit("ended", this.#end);
   }

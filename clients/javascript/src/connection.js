@@ -98,14 +98,14 @@ export class Connection {
     for (const room of [...(this.rooms.get(roomId) ?? [])]) room.refused(reason);
   }
 
-  #each(act) {
-    for (const sharing of [...this.rooms.values()]) for (const room of [...sharing]) act(room);
+  #each(method) {
+    for (const sharing of [...this.rooms.values()]) for (const room of [...sharing]) room[method]();
   }
 
   /** The page goes, and may come back: what stays open would keep it out of the browser's cache. */
   #suspend() {
     this.#away = true;
-    this.#each((room) => room.suspend());
+    this.#each("suspend");
     this.#transport.suspend();
   }
 
@@ -113,7 +113,7 @@ export class Connection {
     // Browsers tell that a page is hidden also after it went.
     if (this.#away && !back && isHidden(this.platform)) return;
     this.#away = false;
-    this.#each((room) => room.wake());
+    this.#each("wake");
     this.#transport.wake();
   }
 

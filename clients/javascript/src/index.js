@@ -28,6 +28,6 @@ export function watchRoom(options) {
 
 function required(options, names) {
   for (const name of names) {
-    if (typeof options?.[name] !== "string" || options[name] === "") throw new TypeError(`${name} must be a string, not empty`);
+    if (typeof options?.[name] !== "string" || options[name] === "") throw new TypeError(`${name} is required`);
   }
 }

@@ -8,8 +8,8 @@ export function followPage({ document, window }, { wake, away, back }) {
     for (const type of types) target?.addEventListener(type, listener, { signal: following.signal });
   };
   on(document, ["visibilitychange"], wake);
-  on(document, ["resume"], back);
   on(window, ["online", "offline"], wake);
+  on(document, ["resume"], back);
   on(window, ["focus", "pageshow"], back);
   // Not `beforeunload`, after which the page may well stay.
   on(window, ["pagehide"], away);

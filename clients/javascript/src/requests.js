@@ -63,7 +63,7 @@ export class Requests {
 
 function headers(token, body) {
   const headers = {};
-  if (token) headers.authorization = `Bearer ${token}`;
+  if (token) headers.authorization = "Bearer " + token;
   if (body) headers["content-type"] = "application/json";
   return headers;
 }

@@ -59,7 +59,7 @@ export class Room extends Watch {
   /** Leaves for good; resolves once the service has heard of it, or cannot be told. */
   async leave() {
     this.#cursor.close();
-    this.#ready.reject(new Error("left before the join was answered"));
+    this.#ready.reject(new Error("left"));
     await this.#session.leave();
     super.close();
   }

@@ -46,7 +46,7 @@ export class Roster {
     const present = new Set(participants.map((participant) => participant.userId));
     const gone = [...this.#people.values()].filter(({ userId }) => !present.has(userId));
     const changes = gone.flatMap(({ userId, epoch }) => this.#remove({ userId, epoch, reason }));
-    changes.push(...participants.flatMap((participant) => this.#put(participant, true)));
+    changes.push(...participants.flatMap((participant) => this.#put(participant)));
     this.#count = memberCount;
     return changes;
   }
@@ -62,9 +62,8 @@ export class Roster {
     return true;
   }
 
-  #put(participant, authoritative = false) {
+  #put(participant) {
     const known = this.#people.get(participant.userId);
-    if (known && !authoritative && participant.epoch < known.epoch) return [];
     if (known && same(known, participant)) return [];
     freeze(participant);
     this.#people.set(participant.userId, participant);

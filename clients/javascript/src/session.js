@@ -115,7 +115,7 @@ export class Session {
     this.#away = false;
     if (!this.#active) return;
     this.#tell();
-    if (this.#running && this.#elapsedSince(this.#sentAt) > 1000) this.#abort?.abort();
+    if (this.#running && this.#platform.now() - this.#sentAt > 1000) this.#abort?.abort();
     this.run();
   }
 
@@ -131,7 +131,7 @@ export class Session {
     // While it fails the next attempt, in its time, brings it along.
     if (this.#epoch === null || this.#running || this.#trouble) return;
     this.#callOffRun();
-    this.#callOffRun = this.#timers.after(Math.max(0, METADATA_MS - this.#elapsedSince(this.#sentAt)), () => this.run());
+    this.#callOffRun = this.#timers.after(Math.max(0, METADATA_MS + this.#sentAt - this.#platform.now()), () => this.run());
   }
 
   /** Resolves once the server has heard of it, or cannot be told. */
@@ -170,10 +170,6 @@ export class Session {
     this.#heard.ended(end, told);
   }
 
-  #elapsedSince(instant) {
-    return this.#platform.now() - instant;
-  }
-
   #slept() {
     const { now, wall } = this.#ackedAt;
     return this.#platform.wallNow() - wall - (this.#platform.now() - now) > SLEEP_MS;
@@ -198,13 +194,13 @@ export class Session {
 
   async #join() {
     const life = this.#life;
-    const { userId, deviceId, ifPresent } = this.#options;
+    const { ifPresent } = this.#options;
     // The same until it is answered: where the answer is lost, the session that it began is found again.
     this.#joinId ??= randomId();
     const metadata = this.#metadata;
     const leaseMs = this.#baseLeaseMs;
     const cursor = this.#heard.cursor();
-    const fields = { userId, deviceId, joinId: this.#joinId, leaseMs, ifPresent, metadata, cursor };
+    const fields = { ...this.identity, epoch: undefined, joinId: this.#joinId, leaseMs, ifPresent, metadata, cursor };
     const outcome = await this.#ask("join", fields);
     if (life !== this.#life) {
       // Left while the answer was on its way: without this the room would keep a ghost.
@@ -277,17 +273,15 @@ export class Session {
   /** What a heartbeat asked for beside the renewal is dropped where it cannot be had. */
   #refused(body, sent) {
     if (sent?.leaseMs && body.code === "invalid_request") {
-      this.#hiddenLeaseMs = undefined;
-      return 0;
-    }
-    if (sent && "metadata" in sent && body.code === "metadata_too_large") {
+      this.#hiddenLeaseMs = 0;
+    } else if (sent && body.code === "metadata_too_large") {
       this.#metadata = this.#metadataSent;
       this.#heard.problem(body);
-      return 0;
+    } else {
+      // It is over at the server already.
+      this.#epoch = null;
+      this.stop({ code: "refused", ...body });
     }
-    // It is over at the server already.
-    this.#epoch = null;
-    this.stop({ code: "refused", ...body });
     return 0;
   }
 

@@ -48,10 +48,7 @@ export class Timers {
       const worker = new this.#platform.Worker(url);
       worker.onmessage = ({ data }) => this.#pending.get(data)?.fire();
       // A page's policy may forbid workers: its own timers go on.
-      worker.onerror = (event) => {
-        event.preventDefault?.();
-        this.#worker = null;
-      };
+      worker.onerror = () => (this.#worker = null);
       this.#worker = worker;
     } catch {
       // As above; some browsers throw at once.

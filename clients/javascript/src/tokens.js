@@ -5,6 +5,7 @@ const LEAD_MS = 60_000;
 export class Tokens {
   #source;
   #platform;
+  #isFixed;
   #current;
   #replaceAt = Infinity;
   #asking = null;
@@ -12,7 +13,8 @@ export class Tokens {
   constructor(source, platform) {
     this.#source = source;
     this.#platform = platform;
-    if (typeof source !== "function") this.#current = source;
+    this.#isFixed = typeof source !== "function";
+    if (this.#isFixed) this.#current = source;
   }
 
   /** The last one known, without waiting: for what is sent while the page goes away. */
@@ -27,8 +29,7 @@ export class Tokens {
 
   /** One that holds; rejects where the callback does, and the next call asks again. */
   async get() {
-    if (typeof this.#source !== "function") return this.#current;
-    if (this.#current !== undefined && this.remainingMs > 0) return this.#current;
+    if (this.#isFixed || (this.#current && this.remainingMs > 0)) return this.#current;
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = null;
     });
@@ -37,9 +38,8 @@ export class Tokens {
 
   /** The server refused this one. Whether there can be another. */
   refused(token) {
-    if (typeof this.#source !== "function") return false;
-    if (token === this.#current) this.#current = undefined;
-    return true;
+    if (token === this.#current && !this.#isFixed) this.#current = undefined;
+    return !this.#isFixed;
   }
 
   async #ask() {

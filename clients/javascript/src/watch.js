@@ -53,9 +53,7 @@ export class Watch {
 
   /** For whoever comes later to the same room. */
   get snapshot() {
-    if (!this.#live) return null;
-    const { generation, version } = this.#roster;
-    return { generation, version, participants: [...this.participants], memberCount: this.count };
+    return this.#live && { ...this.#roster, participants: this.participants, memberCount: this.count };
   }
 
   told(type, event) {

@@ -14,7 +14,6 @@ test("what is older than what is known changes nothing", () => {
   const late = [
     ["joined", { generation: 1, version: 99, participant: person("old", {}) }],
     ["joined", { generation: 2, version: 9, participant: person("old", {}) }],
-    ["joined", { generation: 2, version: 10, participant: person("alice", { epoch: 2 }) }],
     ["left", { generation: 2, version: 11, userId: "alice", epoch: 2, reason: "left" }],
     ["left", { generation: 2, version: 11, userId: "nobody", epoch: 2, reason: "left" }],
     ["room_closed", { generation: 1, version: 12, reason: "room_closed" }],
@@ -48,4 +47,12 @@ test("people are in order of arrival, and the list is the same until something c
   const roster = of(person("zoe", { arrivedAtMs: 1 }), person("bob", { arrivedAtMs: 5 }), person("amy", { arrivedAtMs: 5 }));
   assert.deepEqual(roster.list.map(({ userId }) => userId), ["zoe", "amy", "bob"]);
   assert.equal(roster.list, roster.list);
+});
+
+test("of two tabs the newer is closed: the person is shown by the older one, whose epoch is lower", () => {
+  const devices = [{ deviceId: "new", epoch: 2 }, { deviceId: "old", epoch: 1 }];
+  const roster = of(person("alice", { epoch: 2, devices }));
+  const changes = roster.apply("updated", { generation: 2, version: 11, participant: person("alice", { epoch: 1 }) });
+  assert.deepEqual(changes.map(({ type }) => type), ["updated"]);
+  assert.equal(roster.list[0].epoch, 1);
 });

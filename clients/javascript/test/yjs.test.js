@@ -105,7 +105,7 @@ suite("with the real service", { skip }, () => {
   before(async () => (service = await Service.start()));
   after(() => service.end());
 
-  test("two editors of one person and one of another see each other's selections, over an expiry", async () => {
+  test("two editors of one person and one of another see each other's selections, and who goes", async () => {
     const people = [["alice", "laptop"], ["alice", "phone"], ["bob", "laptop"]];
     const editors = people.map(([userId, deviceId]) => {
       const room = joinRoom({ url: service.url, roomId: "document", userId, deviceId });

@@ -7,6 +7,7 @@ pub mod auth;
 mod batches;
 mod body;
 mod changes;
+mod client;
 mod client_address;
 mod cors;
 mod crowd;

@@ -10,7 +10,7 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    admission, batches, changes, docs, events, health, history, lobby, members, metrics,
+    admission, batches, changes, client, docs, events, health, history, lobby, members, metrics,
     moderation, rooms, socket, users,
 };
 use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as socket_wire};
@@ -67,6 +67,8 @@ use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as s
         health::readyz,
         metrics::metrics,
         openapi,
+        client::client,
+        client::client_file,
         docs::docs,
         docs::docs_file,
     ),

@@ -6,8 +6,8 @@ use actix_web::{FromRequest, Handler, Responder, Route};
 
 use super::pulse::{PULSE_PATH, pulse};
 use super::{
-    Api, ApiError, admission, batches, changes, docs, events, health, history, lobby, members,
-    metrics, moderation, openapi, rooms, socket, users,
+    Api, ApiError, admission, batches, changes, client, docs, events, health, history, lobby,
+    members, metrics, moderation, openapi, rooms, socket, users,
 };
 
 /// Every address of the service. Those whose handler takes no [`Access`](super::Access) are public.
@@ -59,6 +59,8 @@ fn addresses() -> Vec<Address> {
         at("/readyz", [get(health::readyz)]),
         at("/metrics", [get(metrics::metrics)]),
         at("/openapi.json", [get(openapi::openapi)]),
+        at("/client.js", [get(client::client)]),
+        at("/client/{file}", [get(client::client_file)]),
         at("/docs", [get(docs::docs)]),
         at("/docs/{file:.*}", [get(docs::docs_file)]),
     ]

@@ -39,7 +39,8 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
     match (method, path) {
         (
             _,
-            "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/{file:.*}",
+            "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/client.js" | "/client/{file}"
+            | "/docs" | "/docs/{file:.*}",
         ) => &[
             "nobody",
             "alice",

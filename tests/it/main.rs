@@ -10,6 +10,7 @@ mod bad_input;
 mod batches;
 mod changes;
 mod chaos;
+mod client_files;
 mod commands;
 mod contract;
 mod count_view;

@@ -217,3 +217,40 @@ $$;
 
 comment on function leasehold.renumber_changes() is
     'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: puts all restored history before whatever is written from now on, in its order. Positions that were given out before are void. Locks every event.';
+
+-- TEMPORARY, until the feed's own function has this form.
+create function leasehold.changes(p_after text default null, p_limit integer default 100, p_room_id text default null,
+    p_prefix text default null, p_kinds text[] default null)
+    returns table (next text, "position" text, kind text, room_id text, generation bigint, version bigint,
+        user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text,
+        info jsonb, last_seen_at timestamptz, at timestamptz)
+    language plpgsql stable
+as $$
+declare
+    v_settled xid8 := leasehold.settled_xact_id();
+    v_after text[] := case when p_after = 'latest' then array[v_settled::text, '0', '0']
+                           else string_to_array(coalesce(p_after, '0.0.0'), '.') end;
+    v_next text := v_settled::text || '.0.0';
+begin
+    if cardinality(v_after) <> 3 or p_after !~ '^([0-9]+\.[0-9]+\.[0-9]+|latest)$' then
+        raise exception 'not a position' using errcode = '22023';
+    end if;
+    if (select s.position_expired from leasehold.changes_state(v_after[1]::xid8, v_after[2]::bigint, v_after[3]::integer) s) then
+        raise exception 'expired' using errcode = 'LH410';
+    end if;
+    return query
+    with page as (
+        select c.* from leasehold.changes(v_after[1]::xid8, v_after[2]::bigint, v_after[3]::integer, p_limit, v_settled) c
+    ), ends as (
+        select case when count(*) >= p_limit
+               then (select p.xact_id::text || '.' || p.event_id || '.' || p.part from page p order by p.xact_id desc, p.event_id desc, p.part desc limit 1)
+               else v_next end as next from page
+    )
+    select e.next, p.xact_id::text || '.' || p.event_id || '.' || p.part, p.kind, p.room_id, p.generation, p.version,
+        p.user_id, p.device_id, p.epoch, p.reason, p.member_count, p.ended_by, p.note, null::jsonb, null::timestamptz, p.at
+      from ends e left join page p on (p_room_id is null or p.room_id = p_room_id)
+        and (p_prefix is null or p.room_id like p_prefix || '%') and (p_kinds is null or p.kind = any (p_kinds))
+     order by p.xact_id, p.event_id, p.part;
+end
+$$;
+comment on function leasehold.changes(text, integer, text, text, text[]) is 'Internal. Temporary.';

@@ -7,7 +7,7 @@ use actix_web::{FromRequest, Handler, Responder, Route};
 use super::pulse::{PULSE_PATH, pulse};
 use super::{
     Api, ApiError, admission, batches, changes, docs, events, health, history, lobby, members,
-    metrics, moderation, openapi, rooms, socket, users,
+    metrics, moderation, openapi, rooms, socket, users, webhooks,
 };
 
 /// Every address of the service. Those whose handler takes no [`Access`](super::Access) are public.
@@ -53,6 +53,17 @@ fn addresses() -> Vec<Address> {
         at("/socket", [get(socket::open_socket)]),
         at("/lobby/events", [get(lobby::lobby_events)]),
         at("/changes", [get(changes::changes)]),
+        at("/webhooks", [get(webhooks::webhooks)]),
+        at(
+            "/webhooks/{name}",
+            [
+                put(webhooks::set),
+                get(webhooks::webhook),
+                delete(webhooks::remove),
+            ],
+        ),
+        at("/webhooks/{name}/disable", [post(webhooks::disable)]),
+        at("/webhooks/{name}/resume", [post(webhooks::resume)]),
         at("/healthz", [get(health::healthz)]),
         at("/readyz", [get(health::readyz)]),
         at("/metrics", [get(metrics::metrics)]),

@@ -67,4 +67,5 @@ mod sweep;
 mod tokens;
 mod verify;
 mod wakes;
+mod webhooks;
 mod whereabouts;

@@ -3,22 +3,20 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use leasehold::domain::JoinLimits;
 use serde_json::json;
 
 use super::{FLAGS, SECRET, put, state, until};
-use crate::support::{App, Database, Receiver, Reply};
+use crate::support::{App, Database, Receiver, Reply, join};
 
-/// Joins and leaves of this many changes, written as fast as the database takes them.
+/// Somebody comes into every room, so many times.
 async fn write(database: &Database, rooms: usize, rounds: usize) {
     for round in 0..rounds {
-        database
-            .execute(format!(
-                "select count(*) from leasehold.join_members(
-                     (select array_agg('room-' || n) from generate_series(1, {rooms}) n),
-                     (select array_agg('user-{round}'::text) from generate_series(1, {rooms}) n),
-                     (select array_agg(''::text) from generate_series(1, {rooms}) n))"
-            ))
-            .await;
+        let user = format!("user-{round}");
+        let joins = (0..rooms).map(|n| join(&format!("room-{n}"), &user));
+        let joins: Vec<_> = joins.collect();
+        let joined = database.store.join(&joins, JoinLimits::default()).await;
+        assert_eq!(joined.unwrap().len(), rooms);
     }
 }
 

@@ -15,7 +15,9 @@ grant insert, update, delete on
     leasehold.blocks,
     leasehold.room_generations,
     leasehold.epoch_floors,
-    leasehold.generation_floors
+    leasehold.generation_floors,
+    leasehold.webhooks,
+    leasehold.webhook_deliveries
     to leasehold_service;
 
 -- Events are never changed; only a purge removes them.

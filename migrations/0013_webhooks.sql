@@ -188,7 +188,7 @@ $$;
 comment on function leasehold.resume_webhook(text) is
     'Goes on with an endpoint that is disabled, failed or gone, from where it stopped. False where there is none. Locks the endpoint.';
 
-create function leasehold.resume_webhook(p_name text, p_after text)
+create function leasehold.resume_webhook_from(p_name text, p_after text)
     returns boolean
     language plpgsql
 as $$
@@ -206,7 +206,7 @@ begin
 end
 $$;
 
-comment on function leasehold.resume_webhook(text, text) is
+comment on function leasehold.resume_webhook_from(text, text) is
     'Goes on with an endpoint from a chosen place: latest, a position, or null for the oldest kept. What waited for it is dropped. False where there is none. Errors: 22023 and LH410, as changes. Locks the endpoint.';
 
 create function leasehold.remove_webhook(p_name text)

@@ -28,7 +28,7 @@ use crate::wire::{ErrorBody, WebhookAnswer, WebhookBody, WebhooksAnswer, webhook
         (status = 410, body = ErrorBody, description = "`position_expired`: of the `after` of a new one"),
     )
 )]
-pub(crate) async fn set(
+pub(crate) async fn set_webhook(
     api: Data<Api>,
     access: Access,
     WebhookPath(name): WebhookPath,
@@ -53,7 +53,7 @@ pub(crate) async fn set(
     params(Page),
     responses((status = 200, body = WebhooksAnswer))
 )]
-pub(crate) async fn webhooks(
+pub(crate) async fn list_webhooks(
     api: Data<Api>,
     access: Access,
     Query(page): Query<Page>,
@@ -102,7 +102,7 @@ pub(crate) async fn webhook(
     params(("name" = String, Path, min_length = 1, max_length = 256)),
     responses((status = 204, description = "It is not there"))
 )]
-pub(crate) async fn remove(
+pub(crate) async fn remove_webhook(
     api: Data<Api>,
     access: Access,
     WebhookPath(name): WebhookPath,
@@ -125,7 +125,7 @@ pub(crate) async fn remove(
         (status = 404, body = ErrorBody, description = "`webhook_not_found`"),
     )
 )]
-pub(crate) async fn disable(
+pub(crate) async fn disable_webhook(
     api: Data<Api>,
     access: Access,
     WebhookPath(name): WebhookPath,
@@ -161,7 +161,7 @@ pub(crate) struct Resuming {
         (status = 410, body = ErrorBody, description = "`position_expired`"),
     )
 )]
-pub(crate) async fn resume(
+pub(crate) async fn resume_webhook(
     api: Data<Api>,
     access: Access,
     WebhookPath(name): WebhookPath,

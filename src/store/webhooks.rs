@@ -122,7 +122,7 @@ impl Store {
             }
             Some(place) => {
                 sqlx::query_scalar!(
-                    r#"select leasehold.resume_webhook($1, $2::text) as "found!""#,
+                    r#"select leasehold.resume_webhook_from($1, $2) as "found!""#,
                     name.as_str(),
                     place.as_sql()
                 )

@@ -224,7 +224,7 @@ impl Endpoint {
                         let message = message(delivery);
                         sender.send(&target, &secrets, message, deadline).await
                     }
-                    Err(why) => refused(why),
+                    Err(why) => Answer::failed(why),
                 };
                 // A process that stood still meanwhile speaks for nobody.
                 (seq, Some(answer).filter(|_| Instant::now() <= lease_ends))
@@ -337,7 +337,7 @@ impl Endpoint {
         while let Some(ended) = self.under_way.join_next_with_id().await {
             self.ended(ended);
         }
-        while !matches!(self.settle().await, Ok(_)) {
+        while self.settle().await.is_err() {
             sleep(PAUSE).await;
         }
     }
@@ -348,14 +348,6 @@ fn message(delivery: DueDelivery) -> Message {
         timestamp: delivery.as_of.timestamp(),
         body: webhook_body(&delivery.items),
         id: delivery.id,
-    }
-}
-
-fn refused(why: String) -> Answer {
-    Answer::Failed {
-        why,
-        retry_after: None,
-        is_overrun: false,
     }
 }
 

@@ -59,6 +59,17 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// There was none, for a reason that is not the endpoint's to name.
+    pub(super) fn failed(why: String) -> Self {
+        Self::Failed {
+            why,
+            retry_after: None,
+            is_overrun: false,
+        }
+    }
+}
+
 /// Sends; cheap to clone. Follows no redirect and knows no proxy.
 #[derive(Clone)]
 pub struct Sender {
@@ -109,12 +120,12 @@ impl Sender {
             .body(Full::new(Bytes::from(message.body)));
         let request = match request {
             Ok(request) => request,
-            Err(error) => return failed(error.to_string()),
+            Err(error) => return Answer::failed(error.to_string()),
         };
         match timeout_at(deadline, self.answer(request)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(why)) => failed(why),
-            Err(_) => failed("no whole answer within the time-out".to_owned()),
+            Ok(Err(why)) => Answer::failed(why),
+            Err(_) => Answer::failed("no whole answer within the time-out".to_owned()),
         }
     }
 
@@ -153,14 +164,6 @@ fn meaning(response: &Response<()>) -> Answer {
         why: format!("it answered {}{remark}", status.as_u16()),
         retry_after: retry_after(response.headers()),
         is_overrun: status == StatusCode::TOO_MANY_REQUESTS,
-    }
-}
-
-fn failed(why: String) -> Answer {
-    Answer::Failed {
-        why,
-        retry_after: None,
-        is_overrun: false,
     }
 }
 

@@ -29,7 +29,7 @@ async fn a_hundred_thousand_changes_arrive_once_and_in_order_of_each_room() {
     let receiver = Receiver::answering(|delivery| {
         let sum: u32 = delivery.id().bytes().map(u32::from).sum();
         match delivery.repeats {
-            0 if sum % 50 == 0 => Reply::Status(503),
+            0 if sum.is_multiple_of(50) => Reply::Status(503),
             _ if delivery.room() == "room-7" => Reply::After(Duration::from_millis(50), 200),
             _ => Reply::Status(200),
         }

@@ -34,6 +34,45 @@ create table leasehold.epoch_floors (
 comment on table leasehold.epoch_floors is
     'The highest epoch of a room and user among purged history, so that epochs never go back.';
 
+create table leasehold.erased_floors (
+    person bytea not null,
+    epoch bigint not null,
+    constraint erased_floors_pkey PRIMARY KEY (person)
+);
+comment on table leasehold.erased_floors is
+    'The highest epoch of an erased person in a room, so that epochs never go back should they return. Who it is shows only to who asks for them; see leasehold.erased_person.';
+
+create table leasehold.erasure_key (
+    only_row boolean not null default true,
+    key bytea not null default (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())),
+    constraint erasure_key_pkey PRIMARY KEY (only_row),
+    constraint erasure_key_one_row CHECK (only_row)
+);
+comment on table leasehold.erasure_key is
+    'One row: what leasehold.erased_person is keyed with, so that a copy of erased_floors alone confirms no guess.';
+
+create table leasehold.erasures (
+    erasure_id bigint not null generated always as identity,
+    erased_at timestamp with time zone not null,
+    sessions_erased bigint not null,
+    constraint erasures_pkey PRIMARY KEY (erasure_id)
+);
+comment on table leasehold.erasures is
+    'One row per person whose history was erased: when, and how many sessions. Neither who, nor their pseudonym.';
+
+create table leasehold.feed (
+    only_row boolean not null default true,
+    name text not null default "left"((gen_random_uuid())::text, 8),
+    era integer not null default 1,
+    system_identifier bigint not null default (pg_control_system()).system_identifier,
+    constraint feed_pkey PRIMARY KEY (only_row),
+    constraint feed_one_row CHECK (only_row)
+);
+comment on table leasehold.feed is
+    'One row: what a position in the feed names beside its place, so that one of another database is told apart; and the cluster whose transaction ids this era counts.';
+comment on column leasehold.feed.era is
+    'Raised by leasehold.renumber_changes: what an earlier era wrote stands before all of this one, whatever its transaction ids.';
+
 create table leasehold.generation_floors (
     room_id text collate "C" not null,
     generation bigint not null,
@@ -41,6 +80,18 @@ create table leasehold.generation_floors (
 );
 comment on table leasehold.generation_floors is
     'The highest generation of a room among purged history, so that generations never go back.';
+
+create table leasehold.generation_purges (
+    room_id text collate "C" not null,
+    generation bigint not null,
+    events_purged bigint not null,
+    purged_until timestamp with time zone not null,
+    constraint generation_purges_pkey PRIMARY KEY (room_id, generation)
+);
+comment on table leasehold.generation_purges is
+    'The lifetimes whose history is purged in part, as they last longer than it is kept. Of their own, so that a purge meets nobody who changes the room.';
+comment on column leasehold.generation_purges.purged_until is
+    'When the last of the purged sessions ended.';
 
 create table leasehold.members (
     room_id text collate "C" not null,
@@ -84,7 +135,7 @@ comment on column leasehold.members.info is
 
 create table leasehold.membership_events (
     event_id bigint not null generated always as identity,
-    xact_id xid8 not null default pg_current_xact_id(),
+    xact_id xid8 not null,
     room_id text collate "C" not null,
     generation bigint not null,
     version bigint not null,
@@ -97,7 +148,9 @@ create table leasehold.membership_events (
     recorded_at timestamp with time zone not null,
     last_seen_at timestamp with time zone,
     member_count integer not null,
+    era integer not null,
     join_id text collate "C",
+    info jsonb,
     ended_by text,
     note text,
     constraint membership_events_pkey PRIMARY KEY (room_id, generation, version),
@@ -105,16 +158,18 @@ create table leasehold.membership_events (
     constraint membership_events_ended_by_form CHECK (leasehold.is_id(ended_by)),
     constraint membership_events_epoch_positive CHECK ((epoch >= 1)),
     constraint membership_events_ids_well_formed CHECK (((kind <> 'joined'::text) OR (leasehold.is_id(room_id) AND leasehold.is_id(user_id) AND ((device_id = ''::text) OR leasehold.is_id(device_id)) AND (leasehold.is_id(join_id) IS NOT FALSE)))),
-    constraint membership_events_kind_known CHECK ((((kind = 'joined'::text) AND (num_nonnulls(reason, last_seen_at, ended_by, note) = 0)) OR ((kind = 'ended'::text) AND (num_nulls(reason, last_seen_at) = 0) AND (join_id IS NULL)))),
+    constraint membership_events_kind_known CHECK ((((kind = 'joined'::text) AND (num_nonnulls(reason, last_seen_at, ended_by, note) = 0)) OR ((kind = 'ended'::text) AND (num_nulls(reason, last_seen_at) = 0) AND (num_nonnulls(join_id, info) = 0)))),
     constraint membership_events_member_count_not_negative CHECK ((member_count >= 0)),
     constraint membership_events_note_form CHECK (leasehold.is_note(note)),
     constraint membership_events_reason_known CHECK ((reason = ANY (ARRAY['left'::text, 'expired'::text, 'superseded'::text, 'removed'::text, 'room_closed'::text])))
 ) with (autovacuum_vacuum_insert_scale_factor=0.1);
-CREATE INDEX membership_events_in_commit_order ON leasehold.membership_events USING btree (xact_id, event_id);
+CREATE INDEX membership_events_by_decider ON leasehold.membership_events USING btree (ended_by) WHERE (ended_by IS NOT NULL);
+CREATE INDEX membership_events_by_recorded_at ON leasehold.membership_events USING brin (recorded_at);
+CREATE INDEX membership_events_in_feed_order ON leasehold.membership_events USING btree (era, xact_id, event_id);
 comment on table leasehold.membership_events is
     'Append-only: every join and every end of a session, once, in the transaction that made it so.';
 comment on column leasehold.membership_events.xact_id is
-    'The transaction that wrote it: lets a reader of the feed stop before the oldest one still running.';
+    'The transaction that wrote it, or that of the room''s change before it where that is higher: a reader of the feed stops before the oldest one still running, and sees each room''s changes in their order.';
 comment on column leasehold.membership_events.occurred_at is
     'When it became true; for an expiry the end of the lease, however late it was recorded.';
 comment on column leasehold.membership_events.recorded_at is
@@ -123,8 +178,12 @@ comment on column leasehold.membership_events.last_seen_at is
     'On an end: the session''s last heartbeat.';
 comment on column leasehold.membership_events.member_count is
     'How many members the room has after it.';
+comment on column leasehold.membership_events.era is
+    'The era of leasehold.feed in which it was written.';
 comment on column leasehold.membership_events.join_id is
     'On a join: what its caller called it, so that asking again does not join again.';
+comment on column leasehold.membership_events.info is
+    'On a join: what its caller vouched for.';
 comment on column leasehold.membership_events.ended_by is
     'On a removal or a closing: who decided it, if that was said.';
 comment on column leasehold.membership_events.note is
@@ -182,15 +241,22 @@ comment on column leasehold.pulse.max_pause is
 
 create table leasehold.purges (
     only_row boolean not null default true,
+    purged_era integer,
     purged_xact_id xid8,
     purged_event_id bigint,
     purged_part integer,
+    purged_mark text,
+    looked_era integer not null default 0,
+    looked_xact_id xid8 not null default '0'::xid8,
+    looked_event_id bigint not null default 0,
     constraint purges_pkey PRIMARY KEY (only_row),
     constraint purges_one_row CHECK (only_row),
-    constraint purges_position_whole CHECK ((num_nulls(purged_xact_id, purged_event_id, purged_part) = ANY (ARRAY[0, 3])))
+    constraint purges_position_whole CHECK ((num_nulls(purged_era, purged_xact_id, purged_event_id, purged_part, purged_mark) = ANY (ARRAY[0, 5])))
 );
 comment on table leasehold.purges is
-    'One row: the highest position in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
+    'One row: the highest place in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
+comment on column leasehold.purges.looked_xact_id is
+    'With its era and event: up to where the purge has gone, passing over the joins of who was still there.';
 
 create table leasehold.room_generations (
     room_id text collate "C" not null,
@@ -222,6 +288,7 @@ create table leasehold.rooms (
     member_count integer not null,
     peak_members integer not null,
     locked boolean not null default false,
+    last_xact_id xid8 not null default '0'::xid8,
     constraint rooms_pkey PRIMARY KEY (room_id),
     constraint rooms_generation_positive CHECK ((generation >= 1)),
     constraint rooms_member_count_within_peak CHECK (((member_count >= 0) AND (member_count <= peak_members))),
@@ -239,6 +306,8 @@ comment on column leasehold.rooms.member_count is
     'Members with a session in the table, whether or not its lease has ended since.';
 comment on column leasehold.rooms.locked is
     'Whether only those may join who are there already; see leasehold.lock_door.';
+comment on column leasehold.rooms.last_xact_id is
+    'Where in the feed the last change of this lifetime stands, so that the next one stands behind it; 0 while there was none in this era.';
 
 create table leasehold.schema_compatibility (
     migration bigint not null,
@@ -258,67 +327,6 @@ create table leasehold.sweeps (
 );
 comment on table leasehold.sweeps is
     'One row: when a sweep last found nothing more to do, whose age is how late the history may be; and when a batch last left something to do, null after one that did not.';
-
-create table leasehold.webhook_deliveries (
-    name text not null,
-    seq bigint not null generated always as identity,
-    delivery_id text not null default ('msg_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)),
-    room_id text not null,
-    items text not null,
-    changes integer not null,
-    attempts integer not null default 0,
-    taken_at timestamp with time zone not null,
-    due_at timestamp with time zone not null,
-    first_failed_at timestamp with time zone,
-    constraint webhook_deliveries_pkey PRIMARY KEY (name, seq),
-    constraint webhook_deliveries_of_a_room UNIQUE (name, room_id, seq),
-    constraint webhook_deliveries_not_empty CHECK ((changes > 0)),
-    constraint webhook_deliveries_webhook FOREIGN KEY (name) REFERENCES leasehold.webhooks(name) ON DELETE CASCADE
-);
-comment on table leasehold.webhook_deliveries is
-    'What endpoints are still to be sent: up to 100 changes of one room each, in order of seq within the room. What was once tried stays as it is, with its delivery_id.';
-comment on column leasehold.webhook_deliveries.items is
-    'The changes as JSON, separated by commas.';
-
-create table leasehold.webhooks (
-    name text not null,
-    url text not null,
-    secret text not null,
-    previous_secret text,
-    previous_secret_until timestamp with time zone,
-    room_id text,
-    prefix text,
-    kinds text[],
-    status text not null default 'active'::text,
-    "position" text,
-    revision bigint not null default 1,
-    owner text,
-    epoch bigint not null default 0,
-    lease_until timestamp with time zone,
-    held_until timestamp with time zone,
-    failures bigint not null default 0,
-    last_failure text,
-    last_failure_at timestamp with time zone,
-    last_success_at timestamp with time zone,
-    constraint webhooks_pkey PRIMARY KEY (name),
-    constraint webhooks_known_kinds CHECK (((cardinality(kinds) > 0) AND (kinds <@ ARRAY['room_opened'::text, 'joined'::text, 'ended'::text, 'room_closed'::text]))),
-    constraint webhooks_known_status CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text, 'failed'::text, 'gone'::text, 'expired'::text]))),
-    constraint webhooks_name_is_an_id CHECK (leasehold.is_id(name)),
-    constraint webhooks_one_filter_of_rooms CHECK (((room_id IS NULL) OR (prefix IS NULL))),
-    constraint webhooks_url_is_http CHECK (((url ~ '^https?://'::text) AND (octet_length(url) <= 2048)))
-);
-comment on table leasehold.webhooks is
-    'Addresses that the feed is delivered to, each with its position in it. Secrets are here and nowhere else; webhook_states is the same without them.';
-comment on column leasehold.webhooks.status is
-    'active; disabled by somebody; failed: it answered nothing good for too long; gone: it answered 410; expired: its position was purged or is of another history.';
-comment on column leasehold.webhooks.position is
-    'Everything up to here is delivered or in webhook_deliveries; null is before the oldest kept.';
-comment on column leasehold.webhooks.revision is
-    'Raised by whoever changes the endpoint: its owner then reads it again before its next step.';
-comment on column leasehold.webhooks.epoch is
-    'Numbers the owners; a step that names an older one changes nothing.';
-comment on column leasehold.webhooks.held_until is
-    'The receiver asked for no request before.';
 
 create view leasehold.live_members as
  SELECT r.room_id,
@@ -353,15 +361,17 @@ create view leasehold.room_lifetimes as
             WHEN lapsed.closed_at IS NOT NULL THEN 'expired'::text
             ELSE NULL::text
         END) AS close_reason,
-    COALESCE(g.peak_members, r.peak_members) AS peak_members
+    COALESCE(g.peak_members, r.peak_members) AS peak_members,
+    p.purged_until
    FROM leasehold.room_generations g
      LEFT JOIN leasehold.rooms r ON r.room_id = g.room_id AND r.generation = g.generation
+     LEFT JOIN leasehold.generation_purges p ON p.room_id = g.room_id AND p.generation = g.generation
      LEFT JOIN LATERAL ( SELECT leasehold.lease_instant(max(m.lease_end)) AS closed_at
            FROM leasehold.members m
           WHERE m.room_id = r.room_id
          HAVING leasehold.lease_expired(max(m.lease_end), ( SELECT leasehold.lease_clock() AS lease_clock))) lapsed ON true;
 comment on view leasehold.room_lifetimes is
-    'One row per lifetime of a room; closed_at is null while a member lives.';
+    'One row per lifetime of a room; closed_at is null while a member lives. Sessions that ended until purged_until may be purged; null where all are kept.';
 
 create view leasehold.sessions as
  SELECT j.room_id,
@@ -380,6 +390,7 @@ create view leasehold.sessions as
     e.recorded_at AS end_recorded_at,
     e.ended_by,
     e.note,
+    j.info,
     j.version AS joined_version,
     j.event_id AS joined_event_id
    FROM leasehold.membership_events j
@@ -390,33 +401,6 @@ create view leasehold.sessions as
   WHERE j.kind = 'joined'::text;
 comment on view leasehold.sessions is
     'One row per epoch that was ever joined. A lease that has run out counts as ended, whether or not the sweep has recorded it (end_recorded_at).';
-
-create view leasehold.webhook_states as
- SELECT w.name,
-    w.url,
-    w.room_id,
-    w.prefix,
-    w.kinds,
-    w.status,
-    w."position",
-    w.failures,
-    w.last_success_at,
-    w.last_failure_at,
-    w.last_failure,
-    w.held_until,
-    w.previous_secret_until,
-    w.lease_until,
-    waiting.deliveries AS pending_deliveries,
-    waiting.changes AS pending_changes,
-    waiting.oldest_at AS oldest_pending_at
-   FROM leasehold.webhooks w
-     CROSS JOIN LATERAL ( SELECT count(*) AS deliveries,
-            COALESCE(sum(d.changes), 0::bigint) AS changes,
-            min(d.taken_at) AS oldest_at
-           FROM leasehold.webhook_deliveries d
-          WHERE d.name = w.name) waiting;
-comment on view leasehold.webhook_states is
-    'Every endpoint without its secrets: where it is in the feed, what waits for it, and how it answered last.';
 
 CREATE OR REPLACE FUNCTION leasehold.await_opening(p_room_id text)
  RETURNS void
@@ -564,73 +548,98 @@ comment on function leasehold.census(p_now timestamp with time zone, OUT active_
     'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the members; locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.changes(p_after text DEFAULT NULL::text, p_limit integer DEFAULT 100, p_room_id text DEFAULT NULL::text, p_prefix text DEFAULT NULL::text, p_kinds text[] DEFAULT NULL::text[])
- RETURNS TABLE(next text, "position" text, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, info jsonb, last_seen_at timestamp with time zone, at timestamp with time zone)
+ RETURNS TABLE(next text, "position" text, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, info jsonb, last_seen_at timestamp with time zone, at timestamp with time zone, more_is_coming boolean)
  LANGUAGE plpgsql
  STABLE
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET jit TO 'off'
 AS $function$
+#variable_conflict use_column
 declare
-    v_settled xid8 := leasehold.settled_xact_id();
-    v_after text[] := case when p_after = 'latest' then array[v_settled::text, '0', '0']
-                           else string_to_array(coalesce(p_after, '0.0.0'), '.') end;
-    v_next text := v_settled::text || '.0.0';
+    v_end record;
+    v_after record;
+    v_filtered boolean := num_nonnulls(p_room_id, p_prefix, p_kinds) > 0;
+    -- A filter must not look through the whole history in one call.
+    v_window integer := case when v_filtered then greatest(p_limit + 1, 10000) else p_limit + 1 end;
 begin
-    if cardinality(v_after) <> 3 or p_after !~ '^([0-9]+\.[0-9]+\.[0-9]+|latest)$' then
-        raise exception 'not a position' using errcode = '22023';
+    if p_limit < 1 is not false then
+        raise exception 'the limit is less than 1'
+            using errcode = 'invalid_parameter_value', hint = 'Pass how many items there may be, for instance 100.';
     end if;
-    if (select s.position_expired from leasehold.changes_state(v_after[1]::xid8, v_after[2]::bigint, v_after[3]::integer) s) then
-        raise exception 'expired' using errcode = 'LH410';
+    if not (p_kinds <@ array['room_opened', 'joined', 'ended', 'room_closed']) then
+        raise exception 'there is a kind that is none'
+            using errcode = 'invalid_parameter_value', hint = 'room_opened, joined, ended and room_closed are.';
     end if;
+    -- All of this function sees the snapshot of its caller's statement.
+    select * into v_end from leasehold.feed_end();
+    if p_after = 'latest' then
+        return query
+            select leasehold.position_text(v_end.name, v_end.era, v_end.xact_id, v_end.event_id, 2, v_end.mark),
+                   null, null, null, null::bigint, null::bigint, null, null, null::bigint, null, null::integer, null, null,
+                   null::jsonb, null::timestamptz, null::timestamptz, v_end.more_is_coming;
+        return;
+    end if;
+    select * into v_after from leasehold.feed_place(p_after);
+
     return query
-    with page as (
-        select c.* from leasehold.changes(v_after[1]::xid8, v_after[2]::bigint, v_after[3]::integer, p_limit, v_settled) c
-    ), ends as (
-        select case when count(*) >= p_limit
-               then (select p.xact_id::text || '.' || p.event_id || '.' || p.part from page p order by p.xact_id desc, p.event_id desc, p.part desc limit 1)
-               else v_next end as next from page
+    with looked as materialized (
+        select h.*
+          from leasehold.membership_events h
+         where (h.era, h.xact_id, h.event_id) >= (v_after.era, v_after.xact_id, v_after.event_id)
+           and (h.era, h.xact_id, h.event_id) < (v_end.settled_era, v_end.settled_xact_id, 0)
+         order by h.era, h.xact_id, h.event_id
+         limit v_window
+    ), item as materialized (
+        -- One event is up to two items: part 0 opens the room, 1 is the event itself, 2 closes the room.
+        select e.era, e.xact_id, e.event_id, item.part, item.kind, e.room_id, e.generation, e.version,
+               item.user_id, item.device_id, item.epoch, item.reason, item.member_count, item.ended_by, item.note,
+               item.last_seen_at, item.at, leasehold.feed_mark(e.recorded_at) as mark
+          from looked e
+          left join lateral (
+               -- Per event, by key: the number of events is unknown to the planner, that of lifetimes large.
+               select c.close_reason, c.closed_at
+                 from leasehold.room_generations c
+                where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
+                limit 1) g on e.kind = 'ended' and e.member_count = 0
+         cross join lateral (values
+               (0, 'room_opened', null, null, null::bigint, null, 0, null, null, null::timestamptz, e.occurred_at),
+               (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.member_count, e.ended_by, e.note, e.last_seen_at, e.occurred_at),
+               (2, 'room_closed', null, null, null, g.close_reason, e.member_count, e.ended_by, e.note, null, g.closed_at)
+               ) as item (part, kind, user_id, device_id, epoch, reason, member_count, ended_by, note, last_seen_at, at)
+         where (item.part <> 0 or (e.kind = 'joined' and e.version = 1))
+           and (item.part <> 2 or g.closed_at is not null)
+           and (e.era, e.xact_id, e.event_id, item.part) > (v_after.era, v_after.xact_id, v_after.event_id, v_after.part)
+           and (p_room_id is null or e.room_id = p_room_id)
+           and (p_prefix is null or starts_with(e.room_id, p_prefix))
+           and (p_kinds is null or item.kind = any (p_kinds))
+         order by e.era, e.xact_id, e.event_id, item.part
+         limit p_limit
+    ), reached as (
+        select case when (select count(*) from item) = p_limit then
+                         (select leasehold.position_text(v_end.name, i.era, i.xact_id, i.event_id, i.part, i.mark)
+                            from item i order by i.era desc, i.xact_id desc, i.event_id desc, i.part desc limit 1)
+                    when (select count(*) from looked) = v_window then
+                         (select leasehold.position_text(v_end.name, l.era, l.xact_id, l.event_id, 2, leasehold.feed_mark(l.recorded_at))
+                            from looked l order by l.era desc, l.xact_id desc, l.event_id desc limit 1)
+                    -- Who asks a standby that lags, or the same snapshot again, may stand behind its end.
+                    when (v_after.era, v_after.xact_id, v_after.event_id) > (v_end.era, v_end.xact_id, v_end.event_id) then p_after
+                    else leasehold.position_text(v_end.name, v_end.era, v_end.xact_id, v_end.event_id, 2, v_end.mark)
+               end as next,
+               (select count(*) from looked) = v_window or v_end.more_is_coming as more_is_coming
     )
-    select e.next, p.xact_id::text || '.' || p.event_id || '.' || p.part, p.kind, p.room_id, p.generation, p.version,
-        p.user_id, p.device_id, p.epoch, p.reason, p.member_count, p.ended_by, p.note, null::jsonb, null::timestamptz, p.at
-      from ends e left join page p on (p_room_id is null or p.room_id = p_room_id)
-        and (p_prefix is null or p.room_id like p_prefix || '%') and (p_kinds is null or p.kind = any (p_kinds))
-     order by p.xact_id, p.event_id, p.part;
+    select r.next, leasehold.position_text(v_end.name, i.era, i.xact_id, i.event_id, i.part, i.mark),
+           i.kind, i.room_id, i.generation, i.version, i.user_id, i.device_id, i.epoch, i.reason, i.member_count,
+           i.ended_by, i.note,
+           (select j.info from leasehold.membership_events j
+             where j.user_id = i.user_id and j.room_id = i.room_id and j.epoch = i.epoch and j.kind = 'joined'),
+           i.last_seen_at, i.at, r.more_is_coming
+      from reached r
+      left join item i on true
+     order by i.era, i.xact_id, i.event_id, i.part;
 end
 $function$;
 comment on function leasehold.changes(p_after text, p_limit integer, p_room_id text, p_prefix text, p_kinds text[]) is
-    'Internal. Temporary.';
-
-CREATE OR REPLACE FUNCTION leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100, p_settled_xact_id xid8 DEFAULT NULL::xid8)
- RETURNS TABLE(xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, at timestamp with time zone)
- LANGUAGE sql
- STABLE
-AS $function$
-    -- One event is up to two items: part 0 opens the room, 1 is the event itself, 2 closes the room.
-    select e.xact_id, e.event_id, item.part, item.kind, e.room_id, e.generation, e.version,
-           item.user_id, item.device_id, item.epoch, item.reason, item.member_count, item.ended_by, item.note, item.at
-      from (select h.*
-              from leasehold.membership_events h
-             where (h.xact_id, h.event_id) >= (p_xact_id, p_event_id)
-               and h.xact_id < (select coalesce(p_settled_xact_id, leasehold.settled_xact_id()))
-             order by h.xact_id, h.event_id
-             limit p_limit + 1) e
-      left join lateral (
-           -- Per event, by key: the number of events is unknown to the planner, that of lifetimes large.
-           select c.close_reason, c.closed_at
-             from leasehold.room_generations c
-            where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
-            limit 1) g on true
-     cross join lateral (values
-           (0, 'room_opened', null, null, null::bigint, null, 0, null, null, e.occurred_at),
-           (1, e.kind, e.user_id, e.device_id, e.epoch, e.reason, e.member_count, e.ended_by, e.note, e.occurred_at),
-           (2, 'room_closed', null, null, null, g.close_reason, e.member_count, e.ended_by, e.note, g.closed_at)
-           ) as item (part, kind, user_id, device_id, epoch, reason, member_count, ended_by, note, at)
-     where (item.part <> 0 or (e.kind = 'joined' and e.version = 1))
-       and (item.part <> 2 or g.closed_at is not null)
-       and (e.xact_id, e.event_id, item.part) > (p_xact_id, p_event_id, p_part)
-     order by e.xact_id, e.event_id, item.part
-     limit p_limit
-$function$;
-comment on function leasehold.changes(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer, p_settled_xact_id xid8) is
-    'Up to p_limit items of the feed after a position: room_opened, joined, ended, room_closed. Ordered, without gaps and repetitions whatever commits meanwhile. From the start: (''0'', 0, 0). The last argument is for a reader that knows where the feed is settled.';
+    'Up to p_limit items of the feed after a position (null: the oldest kept): room_opened, joined, ended, room_closed, only those of a room, of rooms that start alike, or of some kinds, where asked for. Each row says where to go on (next), and so does the one row of a page without items, whose kind is null; latest is such a page. Ordered, each room in the order of its life, without gaps and repetitions whatever commits meanwhile. more_is_coming says that there is more at once or in a moment, be the page empty or not. Locks nothing. Errors: 22023, LH410 where what follows the position cannot be told without a gap.';
 
 CREATE OR REPLACE FUNCTION leasehold.changes_lag_seconds()
  RETURNS double precision
@@ -640,47 +649,12 @@ AS $function$
     select coalesce(
         (select greatest(extract(epoch from clock_timestamp() - e.recorded_at), 0)
            from leasehold.membership_events e
-          where e.xact_id >= (select leasehold.settled_xact_id())
+          where e.era = (select f.era from leasehold.feed f) and e.xact_id >= (select leasehold.settled_xact_id())
           order by e.xact_id, e.event_id
           limit 1), 0)::double precision
 $function$;
 comment on function leasehold.changes_lag_seconds() is
     'Internal. For how long the oldest committed change has waited for an older transaction to end before readers of the feed are shown it; 0 where none waits.';
-
-CREATE OR REPLACE FUNCTION leasehold.changes_page(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer DEFAULT 100)
- RETURNS TABLE(settled_xact_id xid8, position_expired boolean, more_is_coming boolean, xact_id xid8, event_id bigint, part integer, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, at timestamp with time zone)
- LANGUAGE sql
- STABLE
-AS $function$
-    -- One judgement of what is settled, for the page and for where it ends.
-    select s.settled_xact_id, s.position_expired, s.more_is_coming,
-           c.xact_id, c.event_id, c.part, c.kind, c.room_id, c.generation, c.version,
-           c.user_id, c.device_id, c.epoch, c.reason, c.member_count, c.ended_by, c.note, c.at
-      from leasehold.changes_state(p_xact_id, p_event_id, p_part) s
-      left join lateral leasehold.changes(p_xact_id, p_event_id, p_part, p_limit, s.settled_xact_id) c
-        on not s.position_expired
-     order by c.xact_id, c.event_id, c.part
-$function$;
-comment on function leasehold.changes_page(p_xact_id xid8, p_event_id bigint, p_part integer, p_limit integer) is
-    'Internal. The state of the feed for a reader at a position, with up to p_limit items after it: at least one row. Locks nothing.';
-
-CREATE OR REPLACE FUNCTION leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT position_expired boolean, OUT more_is_coming boolean)
- RETURNS record
- LANGUAGE sql
- STABLE
-AS $function$
-    -- A position behind what this cluster has reached was given out by another one.
-    select settled.xact_id,
-           coalesce(p_xact_id > '0'
-                    and (p_xact_id, p_event_id, p_part) < (p.purged_xact_id, p.purged_event_id, p.purged_part), false)
-           or p_xact_id > pg_snapshot_xmax(pg_current_snapshot()),
-           exists (select from leasehold.membership_events e
-                    where e.xact_id >= settled.xact_id)
-      from leasehold.purges p
-     cross join (select leasehold.settled_xact_id() as xact_id offset 0) settled
-$function$;
-comment on function leasehold.changes_state(p_xact_id xid8, p_event_id bigint, p_part integer, OUT settled_xact_id xid8, OUT position_expired boolean, OUT more_is_coming boolean) is
-    'Internal. For a reader at a position: the transaction before which the feed is settled, whether the position is older than the purge or from another cluster, and whether committed changes wait for an older transaction to end.';
 
 CREATE OR REPLACE FUNCTION leasehold.check_lengths(p_requests integer, p_lease_ms integer[], p_heartbeat_ms integer[])
  RETURNS void
@@ -774,23 +748,6 @@ end
 $function$;
 comment on function leasehold.check_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[]) is
     'Internal. How many requests these arrays make. Errors: 22023 where they do not fit together.';
-
-CREATE OR REPLACE FUNCTION leasehold.claim_webhooks(p_owner text, p_lease interval)
- RETURNS TABLE(name text, epoch bigint)
- LANGUAGE sql
-AS $function$
-    update leasehold.webhooks w
-       set owner = p_owner, epoch = w.epoch + 1, lease_until = clock_timestamp() + p_lease
-      from (select k.name
-              from leasehold.webhooks k
-             where k.status = 'active' and coalesce(k.lease_until <= clock_timestamp(), true)
-             order by k.name
-               for update skip locked) free
-     where w.name = free.name
-    returning w.name, w.epoch
-$function$;
-comment on function leasehold.claim_webhooks(p_owner text, p_lease interval) is
-    'Internal. Makes p_owner the owner of every active endpoint that has none. Passes over what another transaction holds.';
 
 CREATE OR REPLACE FUNCTION leasehold.clocks(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(now timestamp with time zone, lease_now bigint, lease_from bigint)
@@ -897,20 +854,6 @@ $function$;
 comment on function leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[]) is
     'Internal. How stays ended that began at these arrivals (members.arrival): the last session''s epoch and reason, and the version of its end; where the user is null, how the lifetime ended. No row for what goes on, or whose history is purged. Locks nothing.';
 
-CREATE OR REPLACE FUNCTION leasehold.disable_webhook(p_name text)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-    update leasehold.webhooks w
-       set status = 'disabled', revision = w.revision + 1
-     where w.name = p_name;
-    return found;
-end
-$function$;
-comment on function leasehold.disable_webhook(p_name text) is
-    'Sends an endpoint nothing more; its position and what waits for it stay as they are. False where there is none. Locks the endpoint.';
-
 CREATE OR REPLACE FUNCTION leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -944,46 +887,6 @@ $function$;
 comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone) is
     'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, busy where another transaction holds the session, or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
-CREATE OR REPLACE FUNCTION leasehold.due_deliveries(p_name text, p_epoch bigint, p_revision bigint, p_busy_room_ids text[], p_limit integer)
- RETURNS TABLE(pending bigint, as_of timestamp with time zone, seq bigint, delivery_id text, room_id text, items text, attempts integer)
- LANGUAGE plpgsql
-AS $function$
-declare
-    v_now timestamptz;
-begin
-    if not leasehold.holds_webhook(p_name, p_epoch, p_revision) then
-        return;
-    end if;
-    v_now := clock_timestamp();
-    return query
-    with waiting as (
-        select count(*) as deliveries from leasehold.webhook_deliveries d where d.name = p_name
-    ), chosen as (
-        -- Of each room the oldest, if it is due; walked in order, so that no room is forgotten.
-        select d.seq
-          from leasehold.webhook_deliveries d
-         where d.name = p_name and d.due_at <= v_now and d.room_id <> all (p_busy_room_ids)
-           and not exists (select from leasehold.webhook_deliveries e
-                            where e.name = d.name and e.room_id = d.room_id and e.seq < d.seq)
-           and not exists (select from leasehold.webhooks w where w.name = p_name and w.held_until > v_now)
-         order by d.seq
-         limit p_limit
-    ), begun as (
-        update leasehold.webhook_deliveries d
-           set attempts = d.attempts + 1
-          from chosen c
-         where d.name = p_name and d.seq = c.seq
-        returning d.*
-    )
-    select w.deliveries, v_now, b.seq, b.delivery_id, b.room_id, b.items, b.attempts
-      from waiting w
-      left join begun b on true
-     order by b.seq;
-end
-$function$;
-comment on function leasehold.due_deliveries(p_name text, p_epoch bigint, p_revision bigint, p_busy_room_ids text[], p_limit integer) is
-    'Internal. What an owner is to send now: the oldest delivery of each room that is due, but for rooms with one under way. One row at least, with how many deliveries wait; none where the owner no longer has the endpoint as it was. Locks the endpoint.';
-
 CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
@@ -992,7 +895,8 @@ begin
     -- A member is gone with the last session: decided before anything is deleted.
     update leasehold.rooms r
        set version = r.version + t.sessions,
-           member_count = r.member_count - t.members
+           member_count = r.member_count - t.members,
+           last_xact_id = greatest(r.last_xact_id, pg_current_xact_id())
       from (select e.room_id,
                    sum(e.sessions)::bigint as sessions,
                    count(*) filter (where e.sessions = (
@@ -1007,10 +911,11 @@ begin
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
-            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note)
+            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note, xact_id, era)
     select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
            'ended', p_reason, n.occurred_at, p_now, n.last_seen_at,
-           r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note
+           r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note,
+           r.last_xact_id, f.era
       from (select o.*,
                    count(*) filter (where o.departs) over (partition by o.room_id) as departures
               from (select e.*,
@@ -1028,6 +933,7 @@ begin
                     window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
                            of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
       join leasehold.rooms r on r.room_id = n.room_id
+     cross join leasehold.feed f
     window in_order as (partition by n.room_id order by n.step)
      order by n.room_id, n.step;
 
@@ -1039,20 +945,143 @@ $function$;
 comment on function leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text, p_note text) is
     'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
 
-CREATE OR REPLACE FUNCTION leasehold.expire_webhook(p_name text, p_epoch bigint, p_revision bigint)
- RETURNS boolean
+CREATE OR REPLACE FUNCTION leasehold.erase_user(p_user_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT room_ids text[], OUT sessions_erased integer, OUT members_expired integer)
+ RETURNS record
  LANGUAGE plpgsql
 AS $function$
+declare
+    v_pseudonym text := 'erased-' || gen_random_uuid();
 begin
-    if not leasehold.holds_webhook(p_name, p_epoch, p_revision) then
-        return false;
-    end if;
-    update leasehold.webhooks w set status = 'expired' where w.name = p_name;
-    return true;
+    -- A purge finds events by their places, which an update moves.
+    perform pg_advisory_xact_lock(hashtext('leasehold'), hashtext('purge'));
+    -- From here to the end of the transaction nobody joins as this user.
+    select r.room_ids, r.members_expired
+      into room_ids, members_expired
+      from leasehold.remove_user(p_user_id, p_now => p_now) r;
+
+    insert into leasehold.erased_floors as f (person, epoch)
+    select leasehold.erased_person(k.room_id, p_user_id), max(k.epoch)
+      from (select e.room_id, e.epoch from leasehold.membership_events e where e.user_id = p_user_id
+            union all
+            select e.room_id, e.epoch from leasehold.epoch_floors e where e.user_id = p_user_id) k
+     group by k.room_id
+        on conflict (person) do update set epoch = greatest(f.epoch, excluded.epoch);
+    update leasehold.epoch_floors set user_id = v_pseudonym where user_id = p_user_id;
+    -- Of who was erased before and came back.
+    insert into leasehold.epoch_floors (room_id, user_id, epoch)
+    select e.room_id, v_pseudonym, min(e.epoch) - 1
+      from leasehold.membership_events e
+     where e.user_id = p_user_id
+     group by e.room_id
+    having min(e.epoch) > 1
+        on conflict (room_id, user_id) do nothing;
+
+    update leasehold.membership_events
+       set user_id = v_pseudonym, device_id = '', join_id = null, info = null, note = null
+     where user_id = p_user_id;
+    get diagnostics sessions_erased = row_count;
+    -- Nobody is there any more, so each has its join and its end.
+    sessions_erased := sessions_erased / 2;
+    update leasehold.membership_events set ended_by = v_pseudonym where ended_by = p_user_id;
+    update leasehold.blocks set blocked_by = v_pseudonym where blocked_by = p_user_id;
+    insert into leasehold.erasures (erased_at, sessions_erased)
+    values (coalesce(p_now, clock_timestamp()), erase_user.sessions_erased);
 end
 $function$;
-comment on function leasehold.expire_webhook(p_name text, p_epoch bigint, p_revision bigint) is
-    'Internal. Stops an endpoint whose position cannot be read from. Locks the endpoint.';
+comment on function leasehold.erase_user(p_user_id text, p_now timestamp with time zone, OUT room_ids text[], OUT sessions_erased integer, OUT members_expired integer) is
+    'Ends a user''s sessions in all rooms and makes their history nobody''s: a pseudonym that is written down nowhere else takes the place of their id, and their devices, join ids, info and the notes on their ends go. Their epochs still rise should they come back. The same pseudonym stands for them where they decided about others. Blocks of them hold until they end, under their id. Answers the room of each session that it ended, and how many sessions there were in all. Waits for a purge under way, then the locks of remove_user, to the end of the transaction. Run it at read committed. Errors: 40001, 40P01, 55P03.';
+
+CREATE OR REPLACE FUNCTION leasehold.erased_person(p_room_id text, p_user_id text)
+ RETURNS bytea
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Twice, as in HMAC: nobody can prolong what was hashed.
+    select sha256(k.key || sha256(k.key || convert_to(p_room_id, 'UTF8') || '\x00' || convert_to(p_user_id, 'UTF8')))
+      from leasehold.erasure_key k
+$function$;
+comment on function leasehold.erased_person(p_room_id text, p_user_id text) is
+    'Internal. What stands for an erased person in a room, in place of the ids.';
+
+CREATE OR REPLACE FUNCTION leasehold.feed_end(OUT name text, OUT settled_era integer, OUT settled_xact_id xid8, OUT era integer, OUT xact_id xid8, OUT event_id bigint, OUT mark text, OUT more_is_coming boolean)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select f.name, f.era, s.xact_id,
+           coalesce(l.era, p.purged_era, 0), coalesce(l.xact_id, p.purged_xact_id, '0'),
+           coalesce(l.event_id, p.purged_event_id, 0), coalesce(l.mark, p.purged_mark, '00000000'),
+           exists (select from leasehold.membership_events e where e.era = f.era and e.xact_id >= s.xact_id)
+      from leasehold.feed f
+     cross join leasehold.purges p
+     cross join (select leasehold.settled_xact_id() as xact_id offset 0) s
+      left join lateral (
+           select e.era, e.xact_id, e.event_id, leasehold.feed_mark(e.recorded_at) as mark
+             from leasehold.membership_events e
+            where (e.era, e.xact_id, e.event_id) < (f.era, s.xact_id, 0)
+            order by e.era desc, e.xact_id desc, e.event_id desc
+            limit 1) l
+        -- A purge leaves what was joined long ago and goes on; its place may be the last.
+        on p.purged_era is null
+           or (l.era, l.xact_id, l.event_id) > (p.purged_era, p.purged_xact_id, p.purged_event_id)
+$function$;
+comment on function leasehold.feed_end(OUT name text, OUT settled_era integer, OUT settled_xact_id xid8, OUT era integer, OUT xact_id xid8, OUT event_id bigint, OUT mark text, OUT more_is_coming boolean) is
+    'Internal. Up to where the feed is settled, the last event before that (or what was purged last), and whether committed changes wait for an older transaction to end.';
+
+CREATE OR REPLACE FUNCTION leasehold.feed_mark(p_recorded_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN lpad(to_hex((leasehold.micros(p_recorded_at) & '4294967295'::bigint)), 8, '0'::text);
+comment on function leasehold.feed_mark(p_recorded_at timestamp with time zone) is
+    'Internal. What only the same history has at the same place: when the event there was recorded, to 71 minutes.';
+
+CREATE OR REPLACE FUNCTION leasehold.feed_place(p_position text, OUT era integer, OUT xact_id xid8, OUT event_id bigint, OUT part integer)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+    -- Bounded so that every number fits its type.
+    v_words text[] := regexp_match(
+        p_position, '^([0-9a-f]{8})\.([0-9]{1,9})\.([0-9]{1,19})\.([0-9]{1,18})\.([012])\.([0-9a-f]{8})$');
+    v_feed leasehold.feed;
+    v_purges leasehold.purges;
+    v_stands boolean;
+begin
+    if p_position is null then
+        era := 0; xact_id := '0'; event_id := 0; part := 0;
+        return;
+    end if;
+    if v_words is null then
+        raise exception '% is not a position in the feed', p_position
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass the next or a position of an earlier answer, latest, or null for the oldest that is kept.';
+    end if;
+    era := v_words[2]; xact_id := v_words[3]::xid8; event_id := v_words[4]; part := v_words[5];
+    select * into v_feed from leasehold.feed;
+    select * into v_purges from leasehold.purges;
+    v_stands := v_words[1] = v_feed.name
+        and case when v_purges.purged_era is null and event_id = 0 then true
+                 when (era, xact_id, event_id) = (v_purges.purged_era, v_purges.purged_xact_id, v_purges.purged_event_id)
+                      -- What the purged event said last: nothing of it is missed.
+                      then part >= v_purges.purged_part and v_words[6] = v_purges.purged_mark
+                 when (era, xact_id, event_id) < (v_purges.purged_era, v_purges.purged_xact_id, v_purges.purged_event_id)
+                      then false
+                 else exists (select from leasehold.membership_events e
+                               where e.era = feed_place.era and e.xact_id = feed_place.xact_id
+                                 and e.event_id = feed_place.event_id
+                                 and leasehold.feed_mark(e.recorded_at) = v_words[6]) end;
+    if v_stands then
+        return;
+    end if;
+    raise exception 'the position % is not of what this history keeps', p_position
+        using errcode = 'LH410',
+              hint = 'What follows it is purged in part, or it is of another database or of a history that was rolled back. Take stock anew, and go on from latest or from null.';
+end
+$function$;
+comment on function leasehold.feed_place(p_position text, OUT era integer, OUT xact_id xid8, OUT event_id bigint, OUT part integer) is
+    'Internal. Where in the feed a position stands; null is before all that is kept. Errors: 22023 for a text that is no position, LH410 where what follows it cannot be told without a gap.';
 
 CREATE OR REPLACE FUNCTION leasehold.heartbeat_interval(p_room_id text, p_user_id text, p_device_id text, p_epoch bigint)
  RETURNS integer
@@ -1189,19 +1218,6 @@ $function$;
 comment on function leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_joins boolean, p_now timestamp with time zone) is
     'Internal. What a join or leave would wait for at this moment, for each request: user where another transaction puts this one, or one that shares its lock, out of all rooms and joins wait for that; room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';
 
-CREATE OR REPLACE FUNCTION leasehold.holds_webhook(p_name text, p_epoch bigint, p_revision bigint DEFAULT NULL::bigint)
- RETURNS boolean
- LANGUAGE sql
-AS $function$
-    -- Whoever claims or changes the endpoint waits until this step is done.
-    select exists (select from leasehold.webhooks w
-                    where w.name = p_name and w.epoch = p_epoch
-                      and (p_revision is null or (w.revision = p_revision and w.status = 'active'))
-                      for update)
-$function$;
-comment on function leasehold.holds_webhook(p_name text, p_epoch bigint, p_revision bigint) is
-    'Internal. Whether this owner still has the endpoint and, where it names a revision, has it as it is now. Locks the endpoint.';
-
 CREATE OR REPLACE FUNCTION leasehold.instant(p_micros bigint)
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -1331,10 +1347,11 @@ begin
                        r.version, r.member_count,
                        case when r.version > 0 then r.generation
                             else 1 + greatest(
-                                (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
+                                past.generation,
                                 (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
                                 0)
                        end as generation,
+                       greatest(r.last_xact_id, past.xact_id, pg_current_xact_id()) as xact_id,
                        1 + last.epoch as epoch,
                        s.sessions, s.arrival, s.arrived_at,
                        case when s.own_epoch is not null then q.device_id else way.device_id end as held_device_id,
@@ -1355,12 +1372,24 @@ begin
                   from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present, p_join_ids, p_capacities)
                        with ordinality as q (room_id, user_id, device_id, if_present, join_id, capacity, ord)
                   join leasehold.rooms r on r.room_id = q.room_id
+                  left join lateral (
+                       -- The last change of the lifetime before: this one stands behind it in the feed.
+                       select e.generation,
+                              case when e.era = (select f.era from leasehold.feed f) then e.xact_id end as xact_id
+                         from leasehold.membership_events e
+                        where e.room_id = q.room_id
+                        order by e.generation desc, e.version desc
+                        limit 1) past on r.version = 0
                  cross join lateral (
-                       select greatest(
-                           (select max(e.epoch) from leasehold.membership_events e
-                             where e.room_id = q.room_id and e.user_id = q.user_id),
-                           (select f.epoch from leasehold.epoch_floors f
-                             where f.room_id = q.room_id and f.user_id = q.user_id),
+                       select coalesce(
+                           greatest(
+                               (select max(e.epoch) from leasehold.membership_events e
+                                 where e.room_id = q.room_id and e.user_id = q.user_id),
+                               (select f.epoch from leasehold.epoch_floors f
+                                 where f.room_id = q.room_id and f.user_id = q.user_id)),
+                           -- Of who is new here, or was erased.
+                           (select f.epoch from leasehold.erased_floors f
+                             where f.person = leasehold.erased_person(q.room_id, q.user_id)),
                            0) as epoch) last
                  cross join lateral (
                        select count(*) as sessions,
@@ -1400,7 +1429,7 @@ begin
                   from decided d
                 window in_order as (partition by d.room_id order by d.ord)
             )
-            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
+            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version, n.xact_id,
                               coalesce(n.arrival, n.joined_version), coalesce(n.arrived_at, as_of),
                               n.member_count_after, n.version = 0, n.sessions = 0,
                               n.held_device_id, n.held_epoch, n.held_last_seen_at)::leasehold.placement)
@@ -1843,6 +1872,14 @@ $function$;
 comment on function leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[]) is
     'Internal. For each request this word where it was done, busy where another transaction holds its session, and else why it is stale.';
 
+CREATE OR REPLACE FUNCTION leasehold.position_text(p_name text, p_era integer, p_xact_id xid8, p_event_id bigint, p_part integer, p_mark text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN concat_ws('.'::text, p_name, p_era, p_xact_id, p_event_id, p_part, p_mark);
+comment on function leasehold.position_text(p_name text, p_era integer, p_xact_id xid8, p_event_id bigint, p_part integer, p_mark text) is
+    'Internal. How a position is written. Part 0 opens the room, 1 is the event itself, 2 closes the room or is behind all of it.';
+
 CREATE OR REPLACE FUNCTION leasehold.prune_due(p_locked text[], p_now timestamp with time zone, p_lease_now bigint)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1932,11 +1969,14 @@ comment on function leasehold.prune_rooms(p_room_ids text[], p_now timestamp wit
 CREATE OR REPLACE FUNCTION leasehold.purge(p_older_than interval, p_max_events integer DEFAULT 10000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean)
  RETURNS record
  LANGUAGE plpgsql
+ SET jit TO 'off'
 AS $function$
+#variable_conflict use_column
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
-    v_room_ids text[];
-    v_generations bigint[];
+    v_from leasehold.purges;
+    v_end record;
+    v_due record;
 begin
     generations_purged := 0;
     events_purged := 0;
@@ -1947,70 +1987,86 @@ begin
     if not ran then
         return;
     end if;
+    select * into v_from from leasehold.purges;
+    select * into v_end from leasehold.feed_end();
 
-    -- The oldest first, until their events are enough; a generation goes whole, and
-    -- with it what the room had before, should clocks have run backwards.
-    with due as (
-        select g.room_id, g.generation, g.closed_version,
-               sum(g.closed_version) over (order by g.closed_at, g.room_id, g.generation) as events
-          from (select g.*
-                  from leasehold.room_generations g
-                 where g.closed_at < v_now - p_older_than
-                 order by g.closed_at, g.room_id, g.generation
-                 limit p_max_events) g
-    ), chosen as (
-        select d.room_id, max(d.generation) as generation
-          from due d
-         where d.events - d.closed_version < p_max_events
-         group by d.room_id
+    -- Up to the first that is not due: what comes later in the feed is due later.
+    with looked as (
+        select h.ctid as place, h.era, h.xact_id, h.event_id, h.kind,
+               bool_and(h.recorded_at < v_now - p_older_than) over in_order as is_due
+          from leasehold.membership_events h
+         where (h.era, h.xact_id, h.event_id) > (v_from.looked_era, v_from.looked_xact_id, v_from.looked_event_id)
+           and (h.era, h.xact_id, h.event_id) < (v_end.settled_era, v_end.settled_xact_id, 0)
+        window in_order as (order by h.era, h.xact_id, h.event_id rows unbounded preceding)
+         order by h.era, h.xact_id, h.event_id
+         limit p_max_events
     )
-    select array_agg(g.room_id), array_agg(g.generation)
-      into v_room_ids, v_generations
-      from chosen c
-      join leasehold.room_generations g
-        on g.room_id = c.room_id and g.generation <= c.generation;
+    select count(*) as events,
+           array_agg(l.place) filter (where l.kind = 'ended') as ended,
+           (array_agg((l.era, l.xact_id, l.event_id)::leasehold.feed_key
+                      order by l.era desc, l.xact_id desc, l.event_id desc))[1] as last
+      into v_due
+      from looked l
+     where l.is_due;
 
-    if v_room_ids is not null then
-        with gone as (
+    if v_due.events > 0 then
+        update leasehold.purges
+           set looked_era = (v_due.last).era, looked_xact_id = (v_due.last).xact_id, looked_event_id = (v_due.last).event_id;
+    end if;
+    if v_due.ended is not null then
+        with ended as (
             delete from leasehold.membership_events e
-             using unnest(v_room_ids, v_generations) as k (room_id, generation)
-             where e.room_id = k.room_id and e.generation = k.generation
-            returning e.room_id, e.generation, e.version, e.user_id, e.epoch, e.xact_id, e.event_id
-        ), floors as (
+             where e.ctid = any (v_due.ended)
+            returning e.*
+        ), joined as (
+            delete from leasehold.membership_events j
+             using ended e
+             where j.user_id = e.user_id and j.room_id = e.room_id and j.epoch = e.epoch and j.kind = 'joined'
+            returning j.room_id, j.generation
+        ), epochs as (
             insert into leasehold.epoch_floors as f (room_id, user_id, epoch)
-            select g.room_id, g.user_id, max(g.epoch)
-              from gone g
-             group by g.room_id, g.user_id
+            select e.room_id, e.user_id, max(e.epoch)
+              from ended e
+             group by e.room_id, e.user_id
                 on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch)
-        ), highest as (
-            -- What closed its room is one item more in the feed.
-            select g.xact_id, g.event_id,
-                   case when exists (select from leasehold.room_generations l
-                                      where l.room_id = g.room_id and l.generation = g.generation
-                                        and l.closed_version = g.version)
-                        then 2 else 1 end as part
-              from gone g
-             order by g.xact_id desc, g.event_id desc
-             limit 1
+        ), closed as (
+            delete from leasehold.room_generations g
+             using ended e
+             where g.room_id = e.room_id and g.generation = e.generation and g.closed_version = e.version
+            returning g.room_id, g.generation, g.closed_version
+        ), generations as (
+            insert into leasehold.generation_floors as f (room_id, generation)
+            select c.room_id, max(c.generation)
+              from closed c
+             group by c.room_id
+                on conflict (room_id) do update set generation = greatest(f.generation, excluded.generation)
+        ), whole as (
+            delete from leasehold.generation_purges p
+             using closed c
+             where p.room_id = c.room_id and p.generation = c.generation
+        ), parts as (
+            insert into leasehold.generation_purges as p (room_id, generation, events_purged, purged_until)
+            select a.room_id, a.generation, count(*), max(a.ended_at)
+              from (select e.room_id, e.generation, e.occurred_at as ended_at from ended e
+                    union all
+                    select j.room_id, j.generation, null from joined j) a
+             where not exists (select from closed c where c.room_id = a.room_id and c.generation = a.generation)
+             group by a.room_id, a.generation
+                on conflict (room_id, generation) do update
+               set events_purged = p.events_purged + excluded.events_purged,
+                   purged_until = greatest(p.purged_until, excluded.purged_until)
         ), mark as (
-            update leasehold.purges p
-               set purged_xact_id = h.xact_id, purged_event_id = h.event_id, purged_part = h.part
-              from highest h
-             where p.purged_xact_id is null
-                or (p.purged_xact_id, p.purged_event_id) < (h.xact_id, h.event_id)
+            update leasehold.purges
+               set purged_era = h.era, purged_xact_id = h.xact_id, purged_event_id = h.event_id,
+                   -- What closed its room is one item more in the feed.
+                   purged_part = case when exists (select from closed c
+                                                    where c.room_id = h.room_id and c.generation = h.generation
+                                                      and c.closed_version = h.version) then 2 else 1 end,
+                   purged_mark = leasehold.feed_mark(h.recorded_at)
+              from (select * from ended e order by e.era desc, e.xact_id desc, e.event_id desc limit 1) h
         )
-        select count(*) into events_purged from gone;
-
-        insert into leasehold.generation_floors as f (room_id, generation)
-        select k.room_id, max(k.generation)
-          from unnest(v_room_ids, v_generations) as k (room_id, generation)
-         group by k.room_id
-            on conflict (room_id) do update set generation = greatest(f.generation, excluded.generation);
-
-        delete from leasehold.room_generations g
-         using unnest(v_room_ids, v_generations) as k (room_id, generation)
-         where g.room_id = k.room_id and g.generation = k.generation;
-        generations_purged := cardinality(v_room_ids);
+        select (select count(*) from ended) + (select count(*) from joined), (select count(*) from closed)
+          into events_purged, generations_purged;
     end if;
 
     delete from leasehold.blocks b
@@ -2023,13 +2079,11 @@ begin
        and b.blocked_until <= v_now;
     get diagnostics blocks_purged = row_count;
 
-    finished := blocks_purged < p_max_events
-        and not exists (select from leasehold.room_generations
-                         where closed_at < v_now - p_older_than);
+    finished := blocks_purged < p_max_events and v_due.events < p_max_events;
 end
 $function$;
 comment on function leasehold.purge(p_older_than interval, p_max_events integer, p_now timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean) is
-    'One batch of forgetting: removes lifetimes that closed longer ago than p_older_than, with their events, whole ones and so many that about p_max_events go; and blocks that have ended. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
+    'One batch of forgetting: looks at up to p_max_events events and removes the sessions whose end was recorded longer ago than p_older_than, with a lifetime once its last is among them; and blocks that have ended. What a running transaction may still add to is left for the next time. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
 
 CREATE OR REPLACE FUNCTION leasehold.readers_blocked_until(p_room_ids text[], p_user_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone)
  RETURNS record
@@ -2047,17 +2101,6 @@ AS $function$
 $function$;
 comment on function leasehold.readers_blocked_until(p_room_ids text[], p_user_ids text[], p_now timestamp with time zone, OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone) is
     'Internal. Until when each of these users may not even read the room; null where they may. Locks nothing.';
-
-CREATE OR REPLACE FUNCTION leasehold.release_webhook(p_name text, p_epoch bigint)
- RETURNS void
- LANGUAGE sql
-AS $function$
-    update leasehold.webhooks w
-       set lease_until = null, owner = null
-     where w.name = p_name and w.epoch = p_epoch
-$function$;
-comment on function leasehold.release_webhook(p_name text, p_epoch bigint) is
-    'Internal. Lets others take an endpoint at once. Locks the endpoint.';
 
 CREATE OR REPLACE FUNCTION leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint DEFAULT NULL::bigint, p_block_ms bigint DEFAULT NULL::bigint, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
@@ -2145,47 +2188,24 @@ $function$;
 comment on function leasehold.remove_user(p_user_id text, p_block_ms bigint, p_by text, p_note text, p_now timestamp with time zone, OUT room_ids text[], OUT sessions_ended integer, OUT members_expired integer) is
     'Ends a user''s sessions in all rooms; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins of any room are refused for so long; 0 lifts an earlier block of all rooms, null leaves it. Answers the room of each session. Waits for joins of the user in flight and lets none begin, then locks the rooms in order of id, then the sessions. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
 
-CREATE OR REPLACE FUNCTION leasehold.remove_webhook(p_name text)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-    delete from leasehold.webhooks w where w.name = p_name;
-    return found;
-end
-$function$;
-comment on function leasehold.remove_webhook(p_name text) is
-    'Forgets an endpoint, its position and what waits for it. False where there is none. Locks the endpoint.';
-
-CREATE OR REPLACE FUNCTION leasehold.renew_webhook(p_name text, p_epoch bigint, p_lease interval)
- RETURNS TABLE(revision bigint, url text, secret text, previous_secret text, room_id text, prefix text, kinds text[], "position" text)
- LANGUAGE sql
-AS $function$
-    update leasehold.webhooks w
-       set lease_until = clock_timestamp() + p_lease
-     where w.name = p_name and w.epoch = p_epoch and w.status = 'active'
-    returning w.revision, w.url, w.secret,
-              case when w.previous_secret_until > clock_timestamp() then w.previous_secret end,
-              w.room_id, w.prefix, w.kinds, w."position"
-$function$;
-comment on function leasehold.renew_webhook(p_name text, p_epoch bigint, p_lease interval) is
-    'Internal. Prolongs the lease of an owner and answers what it is to do; no row where it owns the endpoint no longer, or that is not active. Locks the endpoint.';
-
 CREATE OR REPLACE FUNCTION leasehold.renumber_changes()
- RETURNS bigint
+ RETURNS integer
  LANGUAGE plpgsql
 AS $function$
 declare
-    v_events bigint;
+    v_era integer;
 begin
-    update leasehold.membership_events set xact_id = '3';
-    get diagnostics v_events = row_count;
-    update leasehold.purges set purged_xact_id = null, purged_event_id = null, purged_part = null;
-    return v_events;
+    -- Every change locks its room first, and reads the era after that.
+    lock table leasehold.rooms in exclusive mode;
+    update leasehold.feed
+       set era = era + 1, system_identifier = (pg_control_system()).system_identifier
+    returning era into v_era;
+    update leasehold.rooms set last_xact_id = '0';
+    return v_era;
 end
 $function$;
 comment on function leasehold.renumber_changes() is
-    'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: puts all restored history before whatever is written from now on, in its order. Positions that were given out before are void. Locks every event.';
+    'Run once after a logical restore into another cluster, whose transaction ids start elsewhere: begins an era, and all of the restored history stands before what it writes. Answers the era. Positions from before hold as far as the history was restored. Waits for changes that are under way and holds up all others to the end of the transaction. Errors: 55P03, 40P01.';
 
 CREATE OR REPLACE FUNCTION leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[] DEFAULT '{}'::integer[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text[]
@@ -2229,47 +2249,6 @@ end
 $function$;
 comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_now timestamp with time zone) is
     'Renews leases and gives them another length from now on; the heartbeat interval is a third of it where it is left out. The same outcomes as heartbeat_members; busy also where another transaction holds the room. Locks the rooms, then the sessions; waits for nobody. Errors: 22023.';
-
-CREATE OR REPLACE FUNCTION leasehold.resume_webhook(p_name text)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-    update leasehold.webhooks w
-       set status = 'active', revision = w.revision + 1, failures = 0, held_until = null
-     where w.name = p_name;
-    if not found then
-        return false;
-    end if;
-    -- At once, and with all the patience of a first try.
-    update leasehold.webhook_deliveries d
-       set due_at = clock_timestamp(), first_failed_at = null
-     where d.name = p_name and d.attempts > 0;
-    return true;
-end
-$function$;
-comment on function leasehold.resume_webhook(p_name text) is
-    'Goes on with an endpoint that is disabled, failed or gone, from where it stopped. False where there is none. Locks the endpoint.';
-
-CREATE OR REPLACE FUNCTION leasehold.resume_webhook_from(p_name text, p_after text)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-declare
-    v_position text := leasehold.webhook_position(p_after);
-begin
-    update leasehold.webhooks w
-       set status = 'active', revision = w.revision + 1, failures = 0, held_until = null, "position" = v_position
-     where w.name = p_name;
-    if not found then
-        return false;
-    end if;
-    delete from leasehold.webhook_deliveries d where d.name = p_name;
-    return true;
-end
-$function$;
-comment on function leasehold.resume_webhook_from(p_name text, p_after text) is
-    'Goes on with an endpoint from a chosen place: latest, a position, or null for the oldest kept. What waited for it is dropped. False where there is none. Errors: 22023 and LH410, as changes. Locks the endpoint.';
 
 CREATE OR REPLACE FUNCTION leasehold.room_blocks(p_room_id text, p_after text DEFAULT NULL::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS SETOF leasehold.blocks
@@ -2409,100 +2388,6 @@ $function$;
 comment on function leasehold.set_metadata(p_room_id text, p_user_id text, p_metadata jsonb, p_epoch bigint, p_now timestamp with time zone, OUT outcome text) is
     'Replaces the metadata of a member''s newest session, or of the one with p_epoch, and renews nothing. Outcomes: changed; absent; or for an epoch that is not current the same as stale_reason. Locks the member''s sessions; waits for whoever holds one. Errors: 40001, 40P01, 55P03.';
 
-CREATE OR REPLACE FUNCTION leasehold.set_webhook(p_name text, p_url text, p_secret text DEFAULT NULL::text, p_room_id text DEFAULT NULL::text, p_prefix text DEFAULT NULL::text, p_kinds text[] DEFAULT NULL::text[], p_after text DEFAULT 'latest'::text, OUT outcome text)
- RETURNS text
- LANGUAGE plpgsql
-AS $function$
-declare
-    v_now timestamptz;
-    v_secret text;
-begin
-    select w.secret into v_secret from leasehold.webhooks w where w.name = p_name for update;
-    v_now := clock_timestamp();
-    if found then
-        update leasehold.webhooks w
-           set url = p_url, room_id = p_room_id, prefix = p_prefix, kinds = p_kinds, revision = w.revision + 1,
-               secret = coalesce(p_secret, w.secret),
-               -- Receivers have a day to learn of the new one.
-               previous_secret = case when p_secret <> v_secret then v_secret else w.previous_secret end,
-               previous_secret_until = case when p_secret <> v_secret then v_now + interval '1 day'
-                                            else w.previous_secret_until end
-         where w.name = p_name;
-        outcome := 'changed';
-        return;
-    end if;
-    if p_secret is null then
-        outcome := 'no_secret';
-        return;
-    end if;
-    insert into leasehold.webhooks as w (name, url, secret, room_id, prefix, kinds, "position")
-    values (p_name, p_url, p_secret, p_room_id, p_prefix, p_kinds, leasehold.webhook_position(p_after))
-        on conflict (name) do nothing;
-    if found then
-        outcome := 'created';
-        return;
-    end if;
-    -- Another one made it meanwhile.
-    outcome := s.outcome
-      from leasehold.set_webhook(p_name, p_url, p_secret, p_room_id, p_prefix, p_kinds, p_after) s;
-end
-$function$;
-comment on function leasehold.set_webhook(p_name text, p_url text, p_secret text, p_room_id text, p_prefix text, p_kinds text[], p_after text, OUT outcome text) is
-    'Makes an endpoint, or changes all of it but its position and status; a secret left out stays, and one that is replaced signs beside the new one for a day. A new endpoint begins at p_after: latest, a position, or null for the oldest kept. Answers created, changed or no_secret (a new one needs it). Errors: 23514 for what cannot be; 22023 and LH410 for the position, as changes. Locks the endpoint.';
-
-CREATE OR REPLACE FUNCTION leasehold.settle_deliveries(p_name text, p_epoch bigint, p_seqs bigint[], p_failures text[], p_retry_ms bigint[], p_hold_ms bigint, p_is_gone boolean, p_give_up interval)
- RETURNS text
- LANGUAGE plpgsql
-AS $function$
-declare
-    v_now timestamptz;
-    v_status text;
-begin
-    if not leasehold.holds_webhook(p_name, p_epoch) then
-        return null;
-    end if;
-    v_now := clock_timestamp();
-    with answered as (
-        select a.* from unnest(p_seqs, p_failures, p_retry_ms) as a (seq, failure, retry_ms)
-    ), delivered as (
-        delete from leasehold.webhook_deliveries d
-         using answered a
-         where d.name = p_name and d.seq = a.seq and a.failure is null
-        returning d.seq
-    ), failed as (
-        update leasehold.webhook_deliveries d
-           set first_failed_at = coalesce(d.first_failed_at, v_now),
-               -- Twice as long each time, up to an hour, and never together with others.
-               due_at = v_now + greatest(
-                   a.retry_ms * interval '1 millisecond',
-                   least(interval '1 hour', interval '1 second' * 2 ^ least(d.attempts - 1, 20)) * (0.5 + random() / 2))
-          from answered a
-         where d.name = p_name and d.seq = a.seq and a.failure is not null
-        returning d.seq, a.failure, d.first_failed_at
-    ), seen as (
-        select (select count(*) from delivered) as delivered, count(*) as failed, max(f.failure) as failure,
-               coalesce(min(f.first_failed_at) <= v_now - p_give_up, false) as for_too_long
-          from failed f
-    )
-    update leasehold.webhooks w
-       set failures = case when s.delivered > 0 then 0 else w.failures end + s.failed,
-           last_success_at = case when s.delivered > 0 then v_now else w.last_success_at end,
-           last_failure = coalesce(s.failure, w.last_failure),
-           last_failure_at = case when s.failed > 0 then v_now else w.last_failure_at end,
-           held_until = greatest(w.held_until, v_now + p_hold_ms * interval '1 millisecond'),
-           status = case when w.status <> 'active' then w.status
-                         when p_is_gone then 'gone'
-                         when s.for_too_long then 'failed'
-                         else w.status end
-      from seen s
-     where w.name = p_name
-    returning w.status into v_status;
-    return v_status;
-end
-$function$;
-comment on function leasehold.settle_deliveries(p_name text, p_epoch bigint, p_seqs bigint[], p_failures text[], p_retry_ms bigint[], p_hold_ms bigint, p_is_gone boolean, p_give_up interval) is
-    'Internal. What came of deliveries: those without a failure are over, the others are due again later. Answers the status of the endpoint; null, and nothing is changed, where it has another owner. Locks the endpoint.';
-
 CREATE OR REPLACE FUNCTION leasehold.settled_xact_id()
  RETURNS xid8
  LANGUAGE sql
@@ -2516,6 +2401,8 @@ AS $function$
           where not exists (select from pg_stat_activity a
                              where a.backend_xid = running::xid
                                and a.datid <> (select oid from pg_database where datname = current_database()))
+            and not exists (select from pg_prepared_xacts p
+                             where p.transaction = running::xid and p.database <> current_database())
           order by running
           limit 1),
         pg_snapshot_xmax(pg_current_snapshot()))
@@ -2621,50 +2508,6 @@ $function$;
 comment on function leasehold.sweep_works() is
     'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
 
-CREATE OR REPLACE FUNCTION leasehold.take_changes(p_name text, p_epoch bigint, p_revision bigint, p_from text, p_next text, p_room_ids text[], p_items text[], p_changes integer[])
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-declare
-    v_now timestamptz;
-begin
-    if not leasehold.holds_webhook(p_name, p_epoch, p_revision) then
-        return false;
-    end if;
-    v_now := clock_timestamp();
-    -- An answer that was lost is asked for again: the same page is taken once.
-    update leasehold.webhooks w
-       set "position" = p_next
-     where w.name = p_name and w."position" is not distinct from p_from;
-    if not found then
-        return false;
-    end if;
-    with taken as (
-        select t.*
-          from unnest(p_room_ids, p_items, p_changes) with ordinality as t (room_id, items, changes, n)
-    ), first as (
-        select distinct on (t.room_id) t.* from taken t order by t.room_id, t.n
-    ), joined as (
-        -- What nobody was sent yet can still grow.
-        update leasehold.webhook_deliveries d
-           set items = d.items || ',' || f.items, changes = d.changes + f.changes
-          from first f
-         where d.name = p_name and d.attempts = 0 and d.changes + f.changes <= 100
-           and d.seq = (select max(l.seq) from leasehold.webhook_deliveries l
-                         where l.name = p_name and l.room_id = f.room_id)
-        returning f.n
-    )
-    insert into leasehold.webhook_deliveries (name, room_id, items, changes, taken_at, due_at)
-    select p_name, t.room_id, t.items, t.changes, v_now, v_now
-      from taken t
-     where t.n not in (select j.n from joined j)
-     order by t.n;
-    return true;
-end
-$function$;
-comment on function leasehold.take_changes(p_name text, p_epoch bigint, p_revision bigint, p_from text, p_next text, p_room_ids text[], p_items text[], p_changes integer[]) is
-    'Internal. Puts a page of the feed, from p_from to p_next, into the outbox of an endpoint, and moves its position; each item is a run of changes of one room. False, and nothing is changed, where the owner no longer has the endpoint as it was or the position is another one. Locks the endpoint.';
-
 CREATE OR REPLACE FUNCTION leasehold.user_last_seen(p_user_id text)
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -2747,11 +2590,25 @@ $function$;
 comment on function leasehold.user_rooms(p_user_id text, p_after text, p_limit integer, p_now timestamp with time zone) is
     'Where a user is: each room with a live session of theirs, with the newest of them and the best status of all, in order of id, those after p_after. Locks nothing.';
 
-CREATE OR REPLACE FUNCTION leasehold.verify()
+CREATE OR REPLACE FUNCTION leasehold.verify(p_room_id text DEFAULT NULL::text, p_since timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(invariant integer, room_id text, user_id text, detail text)
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
+ SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
+#variable_conflict use_column
+declare
+    v_rooms text[];
+begin
+    if p_room_id is not null then
+        v_rooms := array[p_room_id];
+    elsif p_since is not null then
+        v_rooms := array(select distinct e.room_id from leasehold.membership_events e where e.recorded_at >= p_since
+                          union
+                         select distinct m.room_id from leasehold.members m where m.last_seen_at >= p_since);
+    end if;
+
+    return query
     -- 1. One logical member per room and user; each device's row is its newest session.
     select 1, m.room_id, m.user_id,
            format('device %L holds epoch %s, but epoch %s was joined later on it', m.device_id, m.epoch, max(e.epoch))
@@ -2759,15 +2616,18 @@ AS $function$
       join leasehold.membership_events e
         on e.room_id = m.room_id and e.user_id = m.user_id and e.device_id = m.device_id
        and e.kind = 'joined' and e.epoch > m.epoch
+     where (v_rooms is null or m.room_id = any (v_rooms))
      group by m.room_id, m.user_id, m.device_id, m.epoch
     union all
     select 1, m.room_id, m.user_id, format('epoch %s is held by %s devices', m.epoch, count(*))
       from leasehold.members m
+     where (v_rooms is null or m.room_id = any (v_rooms))
      group by m.room_id, m.user_id, m.epoch
     having count(*) > 1
     union all
     select 1, m.room_id, m.user_id, format('the devices of one person have %s places in the list', count(distinct m.arrival))
       from leasehold.members m
+     where (v_rooms is null or m.room_id = any (v_rooms))
      group by m.room_id, m.user_id
     having count(distinct (m.arrival, m.arrived_at)) > 1
 
@@ -2777,13 +2637,8 @@ AS $function$
       from (select e.room_id, e.user_id, e.epoch,
                    lag(e.epoch) over (partition by e.room_id, e.user_id order by e.generation, e.version) as before
               from leasehold.membership_events e
-             where e.kind = 'joined') e
+             where e.kind = 'joined' and (v_rooms is null or e.room_id = any (v_rooms))) e
      where e.epoch <= e.before
-    union all
-    select 2, m.room_id, m.user_id, format('epoch %s is not above the purged epoch %s', m.epoch, f.epoch)
-      from leasehold.members m
-      join leasehold.epoch_floors f on f.room_id = m.room_id and f.user_id = m.user_id
-     where m.epoch <= f.epoch
 
     -- 5. A room's row exists only with members, and its figures are theirs.
     union all
@@ -2791,6 +2646,7 @@ AS $function$
            format('member_count is %s, but %s persons have a row', r.member_count, count(distinct m.user_id))
       from leasehold.rooms r
       left join leasehold.members m on m.room_id = r.room_id
+     where (v_rooms is null or r.room_id = any (v_rooms))
      group by r.room_id
     having count(distinct m.user_id) <> r.member_count or r.member_count = 0
     union all
@@ -2798,6 +2654,7 @@ AS $function$
            format('next_end is %s, but a lease ends at %s', r.next_end, min(m.lease_end))
       from leasehold.rooms r
       join leasehold.members m on m.room_id = r.room_id
+     where (v_rooms is null or r.room_id = any (v_rooms))
      group by r.room_id
     having min(m.lease_end) < r.next_end
 
@@ -2805,16 +2662,17 @@ AS $function$
     union all
     select 6, r.room_id, null, format('generation %s of the room is not its open lifetime', r.generation)
       from leasehold.rooms r
-     where not exists (select from leasehold.room_generations g
-                        where g.room_id = r.room_id and g.generation = r.generation
-                          and g.closed_at is null and g.opened_at = r.opened_at)
-        or exists (select from leasehold.room_generations g
-                    where g.room_id = r.room_id and g.generation > r.generation)
-        or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id)
+     where (v_rooms is null or r.room_id = any (v_rooms))
+       and (not exists (select from leasehold.room_generations g
+                         where g.room_id = r.room_id and g.generation = r.generation
+                           and g.closed_at is null and g.opened_at = r.opened_at)
+            or exists (select from leasehold.room_generations g
+                        where g.room_id = r.room_id and g.generation > r.generation)
+            or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id))
     union all
     select 6, g.room_id, null, format('generation %s is open, but the room is not there', g.generation)
       from leasehold.room_generations g
-     where g.closed_at is null
+     where g.closed_at is null and (v_rooms is null or g.room_id = any (v_rooms))
        and not exists (select from leasehold.rooms r
                         where r.room_id = g.room_id and r.generation = g.generation)
     union all
@@ -2822,28 +2680,35 @@ AS $function$
       from leasehold.membership_events e
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
-     where e.kind = 'ended' and e.generation <> j.generation
+     where e.kind = 'ended' and e.generation <> j.generation and (v_rooms is null or e.room_id = any (v_rooms))
     union all
     select 6, m.room_id, m.user_id, format('epoch %s joined generation %s, but the room is generation %s', m.epoch, j.generation, r.generation)
       from leasehold.members m
       join leasehold.rooms r on r.room_id = m.room_id
       join leasehold.membership_events j
         on j.room_id = m.room_id and j.user_id = m.user_id and j.epoch = m.epoch and j.kind = 'joined'
-     where j.generation <> r.generation
+     where j.generation <> r.generation and (v_rooms is null or m.room_id = any (v_rooms))
 
     -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
     union all
     select 7, coalesce(e.room_id, g.room_id), null,
-           format('generation %s should have events 1 to %s, but has %s up to %s',
-                  coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version)
+           format('generation %s should have events 1 to %s, but has %s up to %s%s',
+                  coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version,
+                  ', and ' || g.purged || ' are purged')
       from (select e.room_id, e.generation, count(*) as events, max(e.version) as version
               from leasehold.membership_events e
+             where (v_rooms is null or e.room_id = any (v_rooms))
              group by e.room_id, e.generation) e
-      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version
+      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version,
+                        p.events_purged as purged
                    from leasehold.room_generations g
-                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation) g
+                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation
+                   left join leasehold.generation_purges p on p.room_id = g.room_id and p.generation = g.generation
+                  where (v_rooms is null or g.room_id = any (v_rooms))) g
         on g.room_id = e.room_id and g.generation = e.generation
-     where e.events is distinct from g.version or e.version is distinct from g.version
+     where coalesce(e.events, 0) + coalesce(g.purged, 0) is distinct from g.version
+        or (g.purged is null and e.version is distinct from g.version)
+        or e.version > g.version
     union all
     select 7, coalesce(j.room_id, m.room_id), coalesce(j.user_id, m.user_id),
            format('epoch %s is %s', coalesce(j.epoch, m.epoch),
@@ -2851,16 +2716,17 @@ AS $function$
                        else 'joined and not ended in the history, but no member' end)
       from (select e.room_id, e.user_id, e.device_id, e.epoch
               from leasehold.membership_events e
+             where (v_rooms is null or e.room_id = any (v_rooms))
              group by e.room_id, e.user_id, e.device_id, e.epoch
             having count(*) filter (where e.kind = 'ended') = 0) j
-      full join leasehold.members m
+      full join (select * from leasehold.members m where (v_rooms is null or m.room_id = any (v_rooms))) m
         on m.room_id = j.room_id and m.user_id = j.user_id
        and m.device_id = j.device_id and m.epoch = j.epoch
      where j.room_id is null or m.room_id is null
     union all
     select 7, e.room_id, e.user_id, format('epoch %s ended on device %L without having joined on it', e.epoch, e.device_id)
       from leasehold.membership_events e
-     where e.kind = 'ended'
+     where e.kind = 'ended' and (v_rooms is null or e.room_id = any (v_rooms))
        and not exists (select from leasehold.membership_events j
                         where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
                           and j.kind = 'joined' and j.device_id = e.device_id)
@@ -2870,7 +2736,7 @@ AS $function$
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
-
+       and (v_rooms is null or e.room_id = any (v_rooms))
     union all
     select 7, e.room_id, e.user_id,
            format('version %s of generation %s says that %s members are left, but it is %s',
@@ -2886,6 +2752,10 @@ AS $function$
                                    coalesce(lag(h.reason) over in_order = 'superseded'
                                             and lag(h.version) over in_order = h.version - 1, false) as replaces
                               from leasehold.membership_events h
+                             where (v_rooms is null or h.room_id = any (v_rooms))
+                               -- What is purged in part cannot be counted.
+                               and not exists (select from leasehold.generation_purges g
+                                                where g.room_id = h.room_id and g.generation = h.generation)
                             window in_order as (partition by h.room_id, h.generation, h.user_id order by h.version)) s) p) e
      where e.member_count <> e.counted
 
@@ -2913,52 +2783,40 @@ AS $function$
            format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
       from (select e.room_id, e.user_id, min(e.epoch) as epoch
               from leasehold.membership_events e
+             where (v_rooms is null or e.room_id = any (v_rooms))
              group by e.room_id, e.user_id) e
       left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
-     where coalesce(f.epoch, 0) < e.epoch - 1
+     where e.epoch > 1
+       and coalesce(f.epoch,
+                    (select z.epoch from leasehold.erased_floors z
+                      where z.person = leasehold.erased_person(e.room_id, e.user_id)), 0) < e.epoch - 1
     union all
     select 6, g.room_id, null,
            format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
       from (select g.room_id, min(g.generation) as generation
               from leasehold.room_generations g
+             where (v_rooms is null or g.room_id = any (v_rooms))
              group by g.room_id) g
       left join leasehold.generation_floors f on f.room_id = g.room_id
      where coalesce(f.generation, 0) < g.generation - 1
-$function$;
-comment on function leasehold.verify() is
-    'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history; locks nothing.';
 
-CREATE OR REPLACE FUNCTION leasehold.webhook_figures()
- RETURNS TABLE(status text, endpoints bigint, pending bigint, lag_seconds double precision)
- LANGUAGE sql
- STABLE
-AS $function$
-    select k.status, count(s.name), coalesce(sum(s.pending_deliveries), 0)::bigint,
-           -- Where nobody serves an endpoint nothing is taken for it either.
-           coalesce(max(extract(epoch from clock_timestamp()
-                                           - least(s.oldest_pending_at,
-                                                   case when s.lease_until < clock_timestamp() then s.lease_until end))), 0)
-               ::double precision
-      from unnest(array['active', 'disabled', 'failed', 'gone', 'expired']) as k (status)
-      left join leasehold.webhook_states s on s.status = k.status
-     group by k.status
+    -- 7. In the feed each room's changes stand in the order of its life, and nothing behind what runs.
+    union all
+    select 7, e.room_id, e.user_id, format('version %s of generation %s stands in the feed before the change before it', e.version, e.generation)
+      from (select h.room_id, h.user_id, h.generation, h.version,
+                   (h.era, h.xact_id, h.event_id)::leasehold.feed_key < lag((h.era, h.xact_id, h.event_id)::leasehold.feed_key) over (
+                       partition by h.room_id order by h.generation, h.version) as is_out_of_order
+              from leasehold.membership_events h
+             where (v_rooms is null or h.room_id = any (v_rooms))) e
+     where e.is_out_of_order
+    union all
+    select 7, null, null, format('the history goes on in cluster %s, but its transactions are counted by cluster %s; run leasehold.renumber_changes()', c.system_identifier, f.system_identifier)
+      from leasehold.feed f, pg_control_system() c
+     where f.system_identifier <> c.system_identifier;
+end
 $function$;
-comment on function leasehold.webhook_figures() is
-    'Internal. How many endpoints there are of each status, how many deliveries wait for them, and for how long the oldest.';
-
-CREATE OR REPLACE FUNCTION leasehold.webhook_position(p_after text)
- RETURNS text
- LANGUAGE sql
- STABLE
-AS $function$
-    -- A position that can be read from is kept as it was given.
-    select case when p_after = 'latest' then (select c.next from leasehold.changes('latest', 1) c limit 1)
-                when p_after is not null and (select c.next from leasehold.changes(p_after, 1) c limit 1) is not null
-                then p_after
-           end
-$function$;
-comment on function leasehold.webhook_position(p_after text) is
-    'Internal. Where an endpoint begins that is to go on after this. Errors as changes.';
+comment on function leasehold.verify(p_room_id text, p_since timestamp with time zone) is
+    'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history, or that of one room, or of those in which something happened since an instant; locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.whereabouts(p_user_ids text[], p_max_rooms integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(ord bigint, room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone)
@@ -2983,15 +2841,19 @@ begin
     -- The end of the replaced session comes right before the join that replaces it.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
-            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, join_id)
+            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, join_id, info, xact_id, era)
     select p.room_id, p.generation, p.version - 1, p.user_id, p.replaced_device_id, p.replaced_epoch,
-           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null
+           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null, null,
+           p.xact_id, f.era
       from unnest(p_placed) p
+     cross join leasehold.feed f
      where p.replaced_epoch is not null
     union all
     select p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
-           'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord]
+           'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord], p_info[p.ord],
+           p.xact_id, f.era
       from unnest(p_placed) p
+     cross join leasehold.feed f
      order by 1, 3;
 
     if exists (select from unnest(p_placed) p where p.replaced_device_id <> p.device_id) then
@@ -3029,15 +2891,16 @@ begin
     update leasehold.rooms r
        set generation = c.generation,
            version = c.version,
+           last_xact_id = c.xact_id,
            opened_at = case when c.opens then p_now else r.opened_at end,
            next_end = least(r.next_end, c.first_end),
            member_count = r.member_count + c.arrived,
            peak_members = greatest(r.peak_members, r.member_count + c.arrived)
-      from (select p.room_id, p.generation, p.opens, max(p.version) as version,
+      from (select p.room_id, p.generation, p.xact_id, p.opens, max(p.version) as version,
                    (count(*) filter (where p.arrives))::integer as arrived,
                    min(p_lease_from + p_lease_ms[p.ord] * 1000::bigint) as first_end
               from unnest(p_placed) p
-             group by p.room_id, p.generation, p.opens) c
+             group by p.room_id, p.generation, p.xact_id, p.opens) c
      where r.room_id = c.room_id;
 
     insert into leasehold.room_generations (room_id, generation, opened_at)

@@ -46,6 +46,7 @@ create table leasehold.rooms (
     member_count   integer          not null,
     peak_members   integer          not null,
     locked         boolean          not null default false,
+    last_xact_id   xid8             not null default '0',
 
     constraint rooms_pkey primary key (room_id),
     constraint rooms_generation_positive check (generation >= 1),
@@ -63,6 +64,8 @@ comment on column leasehold.rooms.next_end is
     'A lower bound on the lease clock: no lease of the room ends before it. Lets a join skip looking for expired sessions.';
 comment on column leasehold.rooms.member_count is
     'Members with a session in the table, whether or not its lease has ended since.';
+comment on column leasehold.rooms.last_xact_id is
+    'Where in the feed the last change of this lifetime stands, so that the next one stands behind it; 0 while there was none in this era.';
 comment on column leasehold.rooms.locked is
     'Whether only those may join who are there already; see leasehold.lock_door.';
 
@@ -174,7 +177,7 @@ comment on column leasehold.room_generations.closed_version is
 -- so that it also finds a user's sessions.
 create table leasehold.membership_events (
     event_id     bigint           not null generated always as identity,
-    xact_id      xid8             not null default pg_current_xact_id(),
+    xact_id      xid8             not null,
     room_id      text collate "C" not null,
     generation   bigint           not null,
     version      bigint           not null,
@@ -187,7 +190,9 @@ create table leasehold.membership_events (
     recorded_at  timestamptz      not null,
     last_seen_at timestamptz,
     member_count integer          not null,
+    era          integer          not null,
     join_id      text collate "C",
+    info         jsonb,
     ended_by     text,
     note         text,
 
@@ -200,7 +205,7 @@ create table leasehold.membership_events (
     constraint membership_events_epoch_positive check (epoch >= 1),
     constraint membership_events_kind_known check (
         (kind = 'joined' and num_nonnulls(reason, last_seen_at, ended_by, note) = 0)
-        or (kind = 'ended' and num_nulls(reason, last_seen_at) = 0 and join_id is null)),
+        or (kind = 'ended' and num_nulls(reason, last_seen_at) = 0 and num_nonnulls(join_id, info) = 0)),
     constraint membership_events_member_count_not_negative check (member_count >= 0),
     constraint membership_events_ended_by_form check (leasehold.is_id(ended_by)),
     constraint membership_events_note_form check (leasehold.is_note(note)),
@@ -208,13 +213,21 @@ create table leasehold.membership_events (
         reason in ('left', 'expired', 'superseded', 'removed', 'room_closed'))
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);
 
-create index membership_events_in_commit_order
-    on leasehold.membership_events (xact_id, event_id);
+create index membership_events_by_decider
+    on leasehold.membership_events (ended_by) where ended_by is not null;
+create index membership_events_by_recorded_at
+    on leasehold.membership_events using brin (recorded_at);
+create index membership_events_in_feed_order
+    on leasehold.membership_events (era, xact_id, event_id);
 
 comment on table leasehold.membership_events is
     'Append-only: every join and every end of a session, once, in the transaction that made it so.';
 comment on column leasehold.membership_events.xact_id is
-    'The transaction that wrote it: lets a reader of the feed stop before the oldest one still running.';
+    'The transaction that wrote it, or that of the room''s change before it where that is higher: a reader of the feed stops before the oldest one still running, and sees each room''s changes in their order.';
+comment on column leasehold.membership_events.era is
+    'The era of leasehold.feed in which it was written.';
+comment on column leasehold.membership_events.info is
+    'On a join: what its caller vouched for.';
 comment on column leasehold.membership_events.occurred_at is
     'When it became true; for an expiry the end of the lease, however late it was recorded.';
 comment on column leasehold.membership_events.recorded_at is
@@ -241,6 +254,52 @@ create table leasehold.epoch_floors (
 comment on table leasehold.epoch_floors is
     'The highest epoch of a room and user among purged history, so that epochs never go back.';
 
+-- Who was erased is to be found nowhere, and their epochs must not start again.
+create table leasehold.erased_floors (
+    person bytea  not null,
+    epoch  bigint not null,
+
+    constraint erased_floors_pkey primary key (person)
+);
+
+comment on table leasehold.erased_floors is
+    'The highest epoch of an erased person in a room, so that epochs never go back should they return. Who it is shows only to who asks for them; see leasehold.erased_person.';
+
+create table leasehold.erasures (
+    erasure_id      bigint      not null generated always as identity,
+    erased_at       timestamptz not null,
+    sessions_erased bigint      not null,
+
+    constraint erasures_pkey primary key (erasure_id)
+);
+
+comment on table leasehold.erasures is
+    'One row per person whose history was erased: when, and how many sessions. Neither who, nor their pseudonym.';
+
+create table leasehold.erasure_key (
+    only_row boolean not null default true,
+    key      bytea   not null default uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+
+    constraint erasure_key_pkey primary key (only_row),
+    constraint erasure_key_one_row check (only_row)
+);
+insert into leasehold.erasure_key default values;
+
+comment on table leasehold.erasure_key is
+    'One row: what leasehold.erased_person is keyed with, so that a copy of erased_floors alone confirms no guess.';
+
+create function leasehold.erased_person(p_room_id text, p_user_id text)
+    returns bytea
+    language sql stable
+as $$
+    -- Twice, as in HMAC: nobody can prolong what was hashed.
+    select sha256(k.key || sha256(k.key || convert_to(p_room_id, 'UTF8') || '\x00' || convert_to(p_user_id, 'UTF8')))
+      from leasehold.erasure_key k
+$$;
+
+comment on function leasehold.erased_person(text, text) is
+    'Internal. What stands for an erased person in a room, in place of the ids.';
+
 create table leasehold.generation_floors (
     room_id    text collate "C" not null,
     generation bigint           not null,
@@ -250,6 +309,20 @@ create table leasehold.generation_floors (
 
 comment on table leasehold.generation_floors is
     'The highest generation of a room among purged history, so that generations never go back.';
+
+create table leasehold.generation_purges (
+    room_id       text collate "C" not null,
+    generation    bigint           not null,
+    events_purged bigint           not null,
+    purged_until  timestamptz      not null,
+
+    constraint generation_purges_pkey primary key (room_id, generation)
+);
+
+comment on table leasehold.generation_purges is
+    'The lifetimes whose history is purged in part, as they last longer than it is kept. Of their own, so that a purge meets nobody who changes the room.';
+comment on column leasehold.generation_purges.purged_until is
+    'When the last of the purged sessions ended.';
 
 create table leasehold.sweeps (
     only_row      boolean     not null default true,
@@ -264,17 +337,41 @@ insert into leasehold.sweeps default values;
 comment on table leasehold.sweeps is
     'One row: when a sweep last found nothing more to do, whose age is how late the history may be; and when a batch last left something to do, null after one that did not.';
 
+create table leasehold.feed (
+    only_row          boolean not null default true,
+    name              text    not null default left(gen_random_uuid()::text, 8),
+    era               integer not null default 1,
+    system_identifier bigint  not null default (pg_control_system()).system_identifier,
+
+    constraint feed_pkey primary key (only_row),
+    constraint feed_one_row check (only_row)
+);
+insert into leasehold.feed default values;
+
+comment on table leasehold.feed is
+    'One row: what a position in the feed names beside its place, so that one of another database is told apart; and the cluster whose transaction ids this era counts.';
+comment on column leasehold.feed.era is
+    'Raised by leasehold.renumber_changes: what an earlier era wrote stands before all of this one, whatever its transaction ids.';
+
 create table leasehold.purges (
     only_row        boolean not null default true,
+    purged_era      integer,
     purged_xact_id  xid8,
     purged_event_id bigint,
     purged_part     integer,
+    purged_mark     text,
+    looked_era      integer not null default 0,
+    looked_xact_id  xid8    not null default '0',
+    looked_event_id bigint  not null default 0,
 
     constraint purges_pkey primary key (only_row),
     constraint purges_one_row check (only_row),
-    constraint purges_position_whole check (num_nulls(purged_xact_id, purged_event_id, purged_part) in (0, 3))
+    constraint purges_position_whole check (
+        num_nulls(purged_era, purged_xact_id, purged_event_id, purged_part, purged_mark) in (0, 5))
 );
 insert into leasehold.purges default values;
 
 comment on table leasehold.purges is
-    'One row: the highest position in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
+    'One row: the highest place in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
+comment on column leasehold.purges.looked_xact_id is
+    'With its era and event: up to where the purge has gone, passing over the joins of who was still there.';

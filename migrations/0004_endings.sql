@@ -16,7 +16,8 @@ begin
     -- A member is gone with the last session: decided before anything is deleted.
     update leasehold.rooms r
        set version = r.version + t.sessions,
-           member_count = r.member_count - t.members
+           member_count = r.member_count - t.members,
+           last_xact_id = greatest(r.last_xact_id, pg_current_xact_id())
       from (select e.room_id,
                    sum(e.sessions)::bigint as sessions,
                    count(*) filter (where e.sessions = (
@@ -31,10 +32,11 @@ begin
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
-            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note)
+            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note, xact_id, era)
     select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
            'ended', p_reason, n.occurred_at, p_now, n.last_seen_at,
-           r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note
+           r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note,
+           r.last_xact_id, f.era
       from (select o.*,
                    count(*) filter (where o.departs) over (partition by o.room_id) as departures
               from (select e.*,
@@ -52,6 +54,7 @@ begin
                     window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
                            of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
       join leasehold.rooms r on r.room_id = n.room_id
+     cross join leasehold.feed f
     window in_order as (partition by n.room_id order by n.step)
      order by n.room_id, n.step;
 

@@ -12,6 +12,7 @@ create type leasehold.placement as (
     generation            bigint,
     epoch                 bigint,
     version               bigint,
+    xact_id               xid8,
     arrival               bigint,
     arrived_at            timestamptz,
     member_count          integer,
@@ -103,15 +104,19 @@ begin
     -- The end of the replaced session comes right before the join that replaces it.
     insert into leasehold.membership_events
            (room_id, generation, version, user_id, device_id, epoch,
-            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, join_id)
+            kind, reason, occurred_at, recorded_at, last_seen_at, member_count, join_id, info, xact_id, era)
     select p.room_id, p.generation, p.version - 1, p.user_id, p.replaced_device_id, p.replaced_epoch,
-           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null
+           'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null, null,
+           p.xact_id, f.era
       from unnest(p_placed) p
+     cross join leasehold.feed f
      where p.replaced_epoch is not null
     union all
     select p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
-           'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord]
+           'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord], p_info[p.ord],
+           p.xact_id, f.era
       from unnest(p_placed) p
+     cross join leasehold.feed f
      order by 1, 3;
 
     if exists (select from unnest(p_placed) p where p.replaced_device_id <> p.device_id) then
@@ -149,15 +154,16 @@ begin
     update leasehold.rooms r
        set generation = c.generation,
            version = c.version,
+           last_xact_id = c.xact_id,
            opened_at = case when c.opens then p_now else r.opened_at end,
            next_end = least(r.next_end, c.first_end),
            member_count = r.member_count + c.arrived,
            peak_members = greatest(r.peak_members, r.member_count + c.arrived)
-      from (select p.room_id, p.generation, p.opens, max(p.version) as version,
+      from (select p.room_id, p.generation, p.xact_id, p.opens, max(p.version) as version,
                    (count(*) filter (where p.arrives))::integer as arrived,
                    min(p_lease_from + p_lease_ms[p.ord] * 1000::bigint) as first_end
               from unnest(p_placed) p
-             group by p.room_id, p.generation, p.opens) c
+             group by p.room_id, p.generation, p.xact_id, p.opens) c
      where r.room_id = c.room_id;
 
     insert into leasehold.room_generations (room_id, generation, opened_at)
@@ -266,10 +272,11 @@ begin
                        r.version, r.member_count,
                        case when r.version > 0 then r.generation
                             else 1 + greatest(
-                                (select max(g.generation) from leasehold.room_generations g where g.room_id = q.room_id),
+                                past.generation,
                                 (select f.generation from leasehold.generation_floors f where f.room_id = q.room_id),
                                 0)
                        end as generation,
+                       greatest(r.last_xact_id, past.xact_id, pg_current_xact_id()) as xact_id,
                        1 + last.epoch as epoch,
                        s.sessions, s.arrival, s.arrived_at,
                        case when s.own_epoch is not null then q.device_id else way.device_id end as held_device_id,
@@ -290,12 +297,24 @@ begin
                   from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present, p_join_ids, p_capacities)
                        with ordinality as q (room_id, user_id, device_id, if_present, join_id, capacity, ord)
                   join leasehold.rooms r on r.room_id = q.room_id
+                  left join lateral (
+                       -- The last change of the lifetime before: this one stands behind it in the feed.
+                       select e.generation,
+                              case when e.era = (select f.era from leasehold.feed f) then e.xact_id end as xact_id
+                         from leasehold.membership_events e
+                        where e.room_id = q.room_id
+                        order by e.generation desc, e.version desc
+                        limit 1) past on r.version = 0
                  cross join lateral (
-                       select greatest(
-                           (select max(e.epoch) from leasehold.membership_events e
-                             where e.room_id = q.room_id and e.user_id = q.user_id),
-                           (select f.epoch from leasehold.epoch_floors f
-                             where f.room_id = q.room_id and f.user_id = q.user_id),
+                       select coalesce(
+                           greatest(
+                               (select max(e.epoch) from leasehold.membership_events e
+                                 where e.room_id = q.room_id and e.user_id = q.user_id),
+                               (select f.epoch from leasehold.epoch_floors f
+                                 where f.room_id = q.room_id and f.user_id = q.user_id)),
+                           -- Of who is new here, or was erased.
+                           (select f.epoch from leasehold.erased_floors f
+                             where f.person = leasehold.erased_person(q.room_id, q.user_id)),
                            0) as epoch) last
                  cross join lateral (
                        select count(*) as sessions,
@@ -335,7 +354,7 @@ begin
                   from decided d
                 window in_order as (partition by d.room_id order by d.ord)
             )
-            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version,
+            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version, n.xact_id,
                               coalesce(n.arrival, n.joined_version), coalesce(n.arrived_at, as_of),
                               n.member_count_after, n.version = 0, n.sessions = 0,
                               n.held_device_id, n.held_epoch, n.held_last_seen_at)::leasehold.placement)

@@ -80,8 +80,18 @@ $$;
 comment on function leasehold.sweep_works() is
     'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
 
+create type leasehold.feed_key as (era integer, xact_id xid8, event_id bigint);
+
+comment on type leasehold.feed_key is
+    'Internal. Where an event stands in the feed.';
+
+-- A purge goes through the feed from where it was last: events stand there about
+-- in the order in which they were recorded, and each room's in the order of its
+-- life, so what closed a lifetime is the last of it to go. A session goes with its
+-- end; the joins of who is still here are passed over.
+--
 -- No room is locked by a purge: a join reads the history and the floors in one
--- statement, so in one snapshot, and sees a lifetime either there or purged.
+-- statement, so in one snapshot, and sees a session either there or purged.
 create function leasehold.purge(
     p_older_than interval,
     p_max_events integer default 10000,
@@ -93,11 +103,15 @@ create function leasehold.purge(
     out finished boolean
 )
     language plpgsql
+    -- Compiling the look at the feed would take longer than a batch.
+    set jit = off
 as $$
+#variable_conflict use_column
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
-    v_room_ids text[];
-    v_generations bigint[];
+    v_from leasehold.purges;
+    v_end record;
+    v_due record;
 begin
     generations_purged := 0;
     events_purged := 0;
@@ -108,70 +122,86 @@ begin
     if not ran then
         return;
     end if;
+    select * into v_from from leasehold.purges;
+    select * into v_end from leasehold.feed_end();
 
-    -- The oldest first, until their events are enough; a generation goes whole, and
-    -- with it what the room had before, should clocks have run backwards.
-    with due as (
-        select g.room_id, g.generation, g.closed_version,
-               sum(g.closed_version) over (order by g.closed_at, g.room_id, g.generation) as events
-          from (select g.*
-                  from leasehold.room_generations g
-                 where g.closed_at < v_now - p_older_than
-                 order by g.closed_at, g.room_id, g.generation
-                 limit p_max_events) g
-    ), chosen as (
-        select d.room_id, max(d.generation) as generation
-          from due d
-         where d.events - d.closed_version < p_max_events
-         group by d.room_id
+    -- Up to the first that is not due: what comes later in the feed is due later.
+    with looked as (
+        select h.ctid as place, h.era, h.xact_id, h.event_id, h.kind,
+               bool_and(h.recorded_at < v_now - p_older_than) over in_order as is_due
+          from leasehold.membership_events h
+         where (h.era, h.xact_id, h.event_id) > (v_from.looked_era, v_from.looked_xact_id, v_from.looked_event_id)
+           and (h.era, h.xact_id, h.event_id) < (v_end.settled_era, v_end.settled_xact_id, 0)
+        window in_order as (order by h.era, h.xact_id, h.event_id rows unbounded preceding)
+         order by h.era, h.xact_id, h.event_id
+         limit p_max_events
     )
-    select array_agg(g.room_id), array_agg(g.generation)
-      into v_room_ids, v_generations
-      from chosen c
-      join leasehold.room_generations g
-        on g.room_id = c.room_id and g.generation <= c.generation;
+    select count(*) as events,
+           array_agg(l.place) filter (where l.kind = 'ended') as ended,
+           (array_agg((l.era, l.xact_id, l.event_id)::leasehold.feed_key
+                      order by l.era desc, l.xact_id desc, l.event_id desc))[1] as last
+      into v_due
+      from looked l
+     where l.is_due;
 
-    if v_room_ids is not null then
-        with gone as (
+    if v_due.events > 0 then
+        update leasehold.purges
+           set looked_era = (v_due.last).era, looked_xact_id = (v_due.last).xact_id, looked_event_id = (v_due.last).event_id;
+    end if;
+    if v_due.ended is not null then
+        with ended as (
             delete from leasehold.membership_events e
-             using unnest(v_room_ids, v_generations) as k (room_id, generation)
-             where e.room_id = k.room_id and e.generation = k.generation
-            returning e.room_id, e.generation, e.version, e.user_id, e.epoch, e.xact_id, e.event_id
-        ), floors as (
+             where e.ctid = any (v_due.ended)
+            returning e.*
+        ), joined as (
+            delete from leasehold.membership_events j
+             using ended e
+             where j.user_id = e.user_id and j.room_id = e.room_id and j.epoch = e.epoch and j.kind = 'joined'
+            returning j.room_id, j.generation
+        ), epochs as (
             insert into leasehold.epoch_floors as f (room_id, user_id, epoch)
-            select g.room_id, g.user_id, max(g.epoch)
-              from gone g
-             group by g.room_id, g.user_id
+            select e.room_id, e.user_id, max(e.epoch)
+              from ended e
+             group by e.room_id, e.user_id
                 on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch)
-        ), highest as (
-            -- What closed its room is one item more in the feed.
-            select g.xact_id, g.event_id,
-                   case when exists (select from leasehold.room_generations l
-                                      where l.room_id = g.room_id and l.generation = g.generation
-                                        and l.closed_version = g.version)
-                        then 2 else 1 end as part
-              from gone g
-             order by g.xact_id desc, g.event_id desc
-             limit 1
+        ), closed as (
+            delete from leasehold.room_generations g
+             using ended e
+             where g.room_id = e.room_id and g.generation = e.generation and g.closed_version = e.version
+            returning g.room_id, g.generation, g.closed_version
+        ), generations as (
+            insert into leasehold.generation_floors as f (room_id, generation)
+            select c.room_id, max(c.generation)
+              from closed c
+             group by c.room_id
+                on conflict (room_id) do update set generation = greatest(f.generation, excluded.generation)
+        ), whole as (
+            delete from leasehold.generation_purges p
+             using closed c
+             where p.room_id = c.room_id and p.generation = c.generation
+        ), parts as (
+            insert into leasehold.generation_purges as p (room_id, generation, events_purged, purged_until)
+            select a.room_id, a.generation, count(*), max(a.ended_at)
+              from (select e.room_id, e.generation, e.occurred_at as ended_at from ended e
+                    union all
+                    select j.room_id, j.generation, null from joined j) a
+             where not exists (select from closed c where c.room_id = a.room_id and c.generation = a.generation)
+             group by a.room_id, a.generation
+                on conflict (room_id, generation) do update
+               set events_purged = p.events_purged + excluded.events_purged,
+                   purged_until = greatest(p.purged_until, excluded.purged_until)
         ), mark as (
-            update leasehold.purges p
-               set purged_xact_id = h.xact_id, purged_event_id = h.event_id, purged_part = h.part
-              from highest h
-             where p.purged_xact_id is null
-                or (p.purged_xact_id, p.purged_event_id) < (h.xact_id, h.event_id)
+            update leasehold.purges
+               set purged_era = h.era, purged_xact_id = h.xact_id, purged_event_id = h.event_id,
+                   -- What closed its room is one item more in the feed.
+                   purged_part = case when exists (select from closed c
+                                                    where c.room_id = h.room_id and c.generation = h.generation
+                                                      and c.closed_version = h.version) then 2 else 1 end,
+                   purged_mark = leasehold.feed_mark(h.recorded_at)
+              from (select * from ended e order by e.era desc, e.xact_id desc, e.event_id desc limit 1) h
         )
-        select count(*) into events_purged from gone;
-
-        insert into leasehold.generation_floors as f (room_id, generation)
-        select k.room_id, max(k.generation)
-          from unnest(v_room_ids, v_generations) as k (room_id, generation)
-         group by k.room_id
-            on conflict (room_id) do update set generation = greatest(f.generation, excluded.generation);
-
-        delete from leasehold.room_generations g
-         using unnest(v_room_ids, v_generations) as k (room_id, generation)
-         where g.room_id = k.room_id and g.generation = k.generation;
-        generations_purged := cardinality(v_room_ids);
+        select (select count(*) from ended) + (select count(*) from joined), (select count(*) from closed)
+          into events_purged, generations_purged;
     end if;
 
     delete from leasehold.blocks b
@@ -184,11 +214,61 @@ begin
        and b.blocked_until <= v_now;
     get diagnostics blocks_purged = row_count;
 
-    finished := blocks_purged < p_max_events
-        and not exists (select from leasehold.room_generations
-                         where closed_at < v_now - p_older_than);
+    finished := blocks_purged < p_max_events and v_due.events < p_max_events;
 end
 $$;
 
 comment on function leasehold.purge(interval, integer, timestamptz) is
-    'One batch of forgetting: removes lifetimes that closed longer ago than p_older_than, with their events, whole ones and so many that about p_max_events go; and blocks that have ended. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
+    'One batch of forgetting: looks at up to p_max_events events and removes the sessions whose end was recorded longer ago than p_older_than, with a lifetime once its last is among them; and blocks that have ended. What a running transaction may still add to is left for the next time. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
+
+create function leasehold.erase_user(
+    p_user_id text,
+    p_now timestamptz default null,
+    out room_ids text[],
+    out sessions_erased integer,
+    out members_expired integer
+)
+    language plpgsql
+as $$
+declare
+    v_pseudonym text := 'erased-' || gen_random_uuid();
+begin
+    -- A purge finds events by their places, which an update moves.
+    perform pg_advisory_xact_lock(hashtext('leasehold'), hashtext('purge'));
+    -- From here to the end of the transaction nobody joins as this user.
+    select r.room_ids, r.members_expired
+      into room_ids, members_expired
+      from leasehold.remove_user(p_user_id, p_now => p_now) r;
+
+    insert into leasehold.erased_floors as f (person, epoch)
+    select leasehold.erased_person(k.room_id, p_user_id), max(k.epoch)
+      from (select e.room_id, e.epoch from leasehold.membership_events e where e.user_id = p_user_id
+            union all
+            select e.room_id, e.epoch from leasehold.epoch_floors e where e.user_id = p_user_id) k
+     group by k.room_id
+        on conflict (person) do update set epoch = greatest(f.epoch, excluded.epoch);
+    update leasehold.epoch_floors set user_id = v_pseudonym where user_id = p_user_id;
+    -- Of who was erased before and came back.
+    insert into leasehold.epoch_floors (room_id, user_id, epoch)
+    select e.room_id, v_pseudonym, min(e.epoch) - 1
+      from leasehold.membership_events e
+     where e.user_id = p_user_id
+     group by e.room_id
+    having min(e.epoch) > 1
+        on conflict (room_id, user_id) do nothing;
+
+    update leasehold.membership_events
+       set user_id = v_pseudonym, device_id = '', join_id = null, info = null, note = null
+     where user_id = p_user_id;
+    get diagnostics sessions_erased = row_count;
+    -- Nobody is there any more, so each has its join and its end.
+    sessions_erased := sessions_erased / 2;
+    update leasehold.membership_events set ended_by = v_pseudonym where ended_by = p_user_id;
+    update leasehold.blocks set blocked_by = v_pseudonym where blocked_by = p_user_id;
+    insert into leasehold.erasures (erased_at, sessions_erased)
+    values (coalesce(p_now, clock_timestamp()), erase_user.sessions_erased);
+end
+$$;
+
+comment on function leasehold.erase_user(text, timestamptz) is
+    'Ends a user''s sessions in all rooms and makes their history nobody''s: a pseudonym that is written down nowhere else takes the place of their id, and their devices, join ids, info and the notes on their ends go. Their epochs still rise should they come back. The same pseudonym stands for them where they decided about others. Blocks of them hold until they end, under their id. Answers the room of each session that it ended, and how many sessions there were in all. Waits for a purge under way, then the locks of remove_user, to the end of the transaction. Run it at read committed. Errors: 40001, 40P01, 55P03.';

@@ -73,7 +73,7 @@ select j.room_id, j.generation, j.user_id, j.device_id, j.epoch,
        coalesce(e.reason, case when lapsed.ended_at is not null then 'expired' end) as end_reason,
        coalesce(e.last_seen_at, m.last_seen_at) as last_seen_at,
        e.recorded_at as end_recorded_at,
-       e.ended_by, e.note,
+       e.ended_by, e.note, j.info,
        j.version as joined_version,
        j.event_id as joined_event_id
   from leasehold.membership_events j
@@ -92,9 +92,11 @@ create view leasehold.room_lifetimes as
 select g.room_id, g.generation, g.opened_at,
        coalesce(g.closed_at, lapsed.closed_at) as closed_at,
        coalesce(g.close_reason, case when lapsed.closed_at is not null then 'expired' end) as close_reason,
-       coalesce(g.peak_members, r.peak_members) as peak_members
+       coalesce(g.peak_members, r.peak_members) as peak_members,
+       p.purged_until
   from leasehold.room_generations g
   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation
+  left join leasehold.generation_purges p on p.room_id = g.room_id and p.generation = g.generation
   left join lateral (
        select leasehold.lease_instant(max(m.lease_end)) as closed_at
          from leasehold.members m
@@ -102,7 +104,7 @@ select g.room_id, g.generation, g.opened_at,
        having leasehold.lease_expired(max(m.lease_end), (select leasehold.lease_clock()))) lapsed on true;
 
 comment on view leasehold.room_lifetimes is
-    'One row per lifetime of a room; closed_at is null while a member lives.';
+    'One row per lifetime of a room; closed_at is null while a member lives. Sessions that ended until purged_until may be purged; null where all are kept.';
 
 create function leasehold.list_rooms(
     p_prefix text default '',

@@ -1,9 +1,24 @@
 -- The invariants as a query: no row means that all of them hold.
 
-create function leasehold.verify()
+create function leasehold.verify(p_room_id text default null, p_since timestamptz default null)
     returns table (invariant integer, room_id text, user_id text, detail text)
-    language sql stable
+    language plpgsql stable
+    -- Whether all rooms are meant decides the plan.
+    set plan_cache_mode = force_custom_plan
 as $$
+#variable_conflict use_column
+declare
+    v_rooms text[];
+begin
+    if p_room_id is not null then
+        v_rooms := array[p_room_id];
+    elsif p_since is not null then
+        v_rooms := array(select distinct e.room_id from leasehold.membership_events e where e.recorded_at >= p_since
+                          union
+                         select distinct m.room_id from leasehold.members m where m.last_seen_at >= p_since);
+    end if;
+
+    return query
     -- 1. One logical member per room and user; each device's row is its newest session.
     select 1, m.room_id, m.user_id,
            format('device %L holds epoch %s, but epoch %s was joined later on it', m.device_id, m.epoch, max(e.epoch))
@@ -11,15 +26,18 @@ as $$
       join leasehold.membership_events e
         on e.room_id = m.room_id and e.user_id = m.user_id and e.device_id = m.device_id
        and e.kind = 'joined' and e.epoch > m.epoch
+     where (v_rooms is null or m.room_id = any (v_rooms))
      group by m.room_id, m.user_id, m.device_id, m.epoch
     union all
     select 1, m.room_id, m.user_id, format('epoch %s is held by %s devices', m.epoch, count(*))
       from leasehold.members m
+     where (v_rooms is null or m.room_id = any (v_rooms))
      group by m.room_id, m.user_id, m.epoch
     having count(*) > 1
     union all
     select 1, m.room_id, m.user_id, format('the devices of one person have %s places in the list', count(distinct m.arrival))
       from leasehold.members m
+     where (v_rooms is null or m.room_id = any (v_rooms))
      group by m.room_id, m.user_id
     having count(distinct (m.arrival, m.arrived_at)) > 1
 
@@ -29,13 +47,8 @@ as $$
       from (select e.room_id, e.user_id, e.epoch,
                    lag(e.epoch) over (partition by e.room_id, e.user_id order by e.generation, e.version) as before
               from leasehold.membership_events e
-             where e.kind = 'joined') e
+             where e.kind = 'joined' and (v_rooms is null or e.room_id = any (v_rooms))) e
      where e.epoch <= e.before
-    union all
-    select 2, m.room_id, m.user_id, format('epoch %s is not above the purged epoch %s', m.epoch, f.epoch)
-      from leasehold.members m
-      join leasehold.epoch_floors f on f.room_id = m.room_id and f.user_id = m.user_id
-     where m.epoch <= f.epoch
 
     -- 5. A room's row exists only with members, and its figures are theirs.
     union all
@@ -43,6 +56,7 @@ as $$
            format('member_count is %s, but %s persons have a row', r.member_count, count(distinct m.user_id))
       from leasehold.rooms r
       left join leasehold.members m on m.room_id = r.room_id
+     where (v_rooms is null or r.room_id = any (v_rooms))
      group by r.room_id
     having count(distinct m.user_id) <> r.member_count or r.member_count = 0
     union all
@@ -50,6 +64,7 @@ as $$
            format('next_end is %s, but a lease ends at %s', r.next_end, min(m.lease_end))
       from leasehold.rooms r
       join leasehold.members m on m.room_id = r.room_id
+     where (v_rooms is null or r.room_id = any (v_rooms))
      group by r.room_id
     having min(m.lease_end) < r.next_end
 
@@ -57,16 +72,17 @@ as $$
     union all
     select 6, r.room_id, null, format('generation %s of the room is not its open lifetime', r.generation)
       from leasehold.rooms r
-     where not exists (select from leasehold.room_generations g
-                        where g.room_id = r.room_id and g.generation = r.generation
-                          and g.closed_at is null and g.opened_at = r.opened_at)
-        or exists (select from leasehold.room_generations g
-                    where g.room_id = r.room_id and g.generation > r.generation)
-        or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id)
+     where (v_rooms is null or r.room_id = any (v_rooms))
+       and (not exists (select from leasehold.room_generations g
+                         where g.room_id = r.room_id and g.generation = r.generation
+                           and g.closed_at is null and g.opened_at = r.opened_at)
+            or exists (select from leasehold.room_generations g
+                        where g.room_id = r.room_id and g.generation > r.generation)
+            or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id))
     union all
     select 6, g.room_id, null, format('generation %s is open, but the room is not there', g.generation)
       from leasehold.room_generations g
-     where g.closed_at is null
+     where g.closed_at is null and (v_rooms is null or g.room_id = any (v_rooms))
        and not exists (select from leasehold.rooms r
                         where r.room_id = g.room_id and r.generation = g.generation)
     union all
@@ -74,28 +90,35 @@ as $$
       from leasehold.membership_events e
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
-     where e.kind = 'ended' and e.generation <> j.generation
+     where e.kind = 'ended' and e.generation <> j.generation and (v_rooms is null or e.room_id = any (v_rooms))
     union all
     select 6, m.room_id, m.user_id, format('epoch %s joined generation %s, but the room is generation %s', m.epoch, j.generation, r.generation)
       from leasehold.members m
       join leasehold.rooms r on r.room_id = m.room_id
       join leasehold.membership_events j
         on j.room_id = m.room_id and j.user_id = m.user_id and j.epoch = m.epoch and j.kind = 'joined'
-     where j.generation <> r.generation
+     where j.generation <> r.generation and (v_rooms is null or m.room_id = any (v_rooms))
 
     -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
     union all
     select 7, coalesce(e.room_id, g.room_id), null,
-           format('generation %s should have events 1 to %s, but has %s up to %s',
-                  coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version)
+           format('generation %s should have events 1 to %s, but has %s up to %s%s',
+                  coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version,
+                  ', and ' || g.purged || ' are purged')
       from (select e.room_id, e.generation, count(*) as events, max(e.version) as version
               from leasehold.membership_events e
+             where (v_rooms is null or e.room_id = any (v_rooms))
              group by e.room_id, e.generation) e
-      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version
+      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version,
+                        p.events_purged as purged
                    from leasehold.room_generations g
-                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation) g
+                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation
+                   left join leasehold.generation_purges p on p.room_id = g.room_id and p.generation = g.generation
+                  where (v_rooms is null or g.room_id = any (v_rooms))) g
         on g.room_id = e.room_id and g.generation = e.generation
-     where e.events is distinct from g.version or e.version is distinct from g.version
+     where coalesce(e.events, 0) + coalesce(g.purged, 0) is distinct from g.version
+        or (g.purged is null and e.version is distinct from g.version)
+        or e.version > g.version
     union all
     select 7, coalesce(j.room_id, m.room_id), coalesce(j.user_id, m.user_id),
            format('epoch %s is %s', coalesce(j.epoch, m.epoch),
@@ -103,16 +126,17 @@ as $$
                        else 'joined and not ended in the history, but no member' end)
       from (select e.room_id, e.user_id, e.device_id, e.epoch
               from leasehold.membership_events e
+             where (v_rooms is null or e.room_id = any (v_rooms))
              group by e.room_id, e.user_id, e.device_id, e.epoch
             having count(*) filter (where e.kind = 'ended') = 0) j
-      full join leasehold.members m
+      full join (select * from leasehold.members m where (v_rooms is null or m.room_id = any (v_rooms))) m
         on m.room_id = j.room_id and m.user_id = j.user_id
        and m.device_id = j.device_id and m.epoch = j.epoch
      where j.room_id is null or m.room_id is null
     union all
     select 7, e.room_id, e.user_id, format('epoch %s ended on device %L without having joined on it', e.epoch, e.device_id)
       from leasehold.membership_events e
-     where e.kind = 'ended'
+     where e.kind = 'ended' and (v_rooms is null or e.room_id = any (v_rooms))
        and not exists (select from leasehold.membership_events j
                         where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
                           and j.kind = 'joined' and j.device_id = e.device_id)
@@ -122,7 +146,7 @@ as $$
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
-
+       and (v_rooms is null or e.room_id = any (v_rooms))
     union all
     select 7, e.room_id, e.user_id,
            format('version %s of generation %s says that %s members are left, but it is %s',
@@ -138,6 +162,10 @@ as $$
                                    coalesce(lag(h.reason) over in_order = 'superseded'
                                             and lag(h.version) over in_order = h.version - 1, false) as replaces
                               from leasehold.membership_events h
+                             where (v_rooms is null or h.room_id = any (v_rooms))
+                               -- What is purged in part cannot be counted.
+                               and not exists (select from leasehold.generation_purges g
+                                                where g.room_id = h.room_id and g.generation = h.generation)
                             window in_order as (partition by h.room_id, h.generation, h.user_id order by h.version)) s) p) e
      where e.member_count <> e.counted
 
@@ -165,18 +193,38 @@ as $$
            format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
       from (select e.room_id, e.user_id, min(e.epoch) as epoch
               from leasehold.membership_events e
+             where (v_rooms is null or e.room_id = any (v_rooms))
              group by e.room_id, e.user_id) e
       left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
-     where coalesce(f.epoch, 0) < e.epoch - 1
+     where e.epoch > 1
+       and coalesce(f.epoch,
+                    (select z.epoch from leasehold.erased_floors z
+                      where z.person = leasehold.erased_person(e.room_id, e.user_id)), 0) < e.epoch - 1
     union all
     select 6, g.room_id, null,
            format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
       from (select g.room_id, min(g.generation) as generation
               from leasehold.room_generations g
+             where (v_rooms is null or g.room_id = any (v_rooms))
              group by g.room_id) g
       left join leasehold.generation_floors f on f.room_id = g.room_id
      where coalesce(f.generation, 0) < g.generation - 1
+
+    -- 7. In the feed each room's changes stand in the order of its life, and nothing behind what runs.
+    union all
+    select 7, e.room_id, e.user_id, format('version %s of generation %s stands in the feed before the change before it', e.version, e.generation)
+      from (select h.room_id, h.user_id, h.generation, h.version,
+                   (h.era, h.xact_id, h.event_id)::leasehold.feed_key < lag((h.era, h.xact_id, h.event_id)::leasehold.feed_key) over (
+                       partition by h.room_id order by h.generation, h.version) as is_out_of_order
+              from leasehold.membership_events h
+             where (v_rooms is null or h.room_id = any (v_rooms))) e
+     where e.is_out_of_order
+    union all
+    select 7, null, null, format('the history goes on in cluster %s, but its transactions are counted by cluster %s; run leasehold.renumber_changes()', c.system_identifier, f.system_identifier)
+      from leasehold.feed f, pg_control_system() c
+     where f.system_identifier <> c.system_identifier;
+end
 $$;
 
-comment on function leasehold.verify() is
-    'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history; locks nothing.';
+comment on function leasehold.verify(text, timestamptz) is
+    'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history, or that of one room, or of those in which something happened since an instant; locks nothing.';

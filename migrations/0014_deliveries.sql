@@ -274,3 +274,22 @@ $$;
 
 comment on function leasehold.webhook_figures() is
     'Internal. How many endpoints there are of each status, how many deliveries wait for them, and for how long the oldest.';
+
+create function leasehold.webhooks_hold()
+    returns leasehold.feed_key
+    language sql stable
+as $$
+    -- Also of one that was switched off: it goes on from where it stopped.
+    select case when w."position" is null then (0, '0', 0)::leasehold.feed_key
+                else (split_part(w."position", '.', 2)::integer, split_part(w."position", '.', 3)::xid8,
+                      split_part(w."position", '.', 4)::bigint)::leasehold.feed_key end
+      from leasehold.webhooks w
+     cross join leasehold.feed f
+     where w.status in ('active', 'disabled', 'failed')
+       and (w."position" is null or split_part(w."position", '.', 1) = f.name)
+     order by 1
+     limit 1
+$$;
+
+comment on function leasehold.webhooks_hold() is
+    'Internal. The place in the feed from which on an endpoint still needs events, that one included; null where none needs any.';

@@ -153,8 +153,8 @@ impl Caller {
         }
     }
 
-    /// Whether they may do what concerns all rooms: batches, the feed, anybody's history.
-    pub fn is_admin(&self) -> bool {
+    /// Whether they may do the same with every room that starts like this.
+    pub fn may_administer_all(&self, prefix: &str) -> bool {
         match self {
             Self::Anyone | Self::Server => true,
             Self::Client(grant) => {
@@ -162,9 +162,14 @@ impl Caller {
                     && grant
                         .rooms
                         .as_ref()
-                        .is_none_or(|rooms| rooms.iter().any(|pattern| pattern.covers("")))
+                        .is_none_or(|rooms| rooms.iter().any(|pattern| pattern.covers(prefix)))
             }
         }
+    }
+
+    /// Whether they may do what concerns all rooms: batches, the feed, anybody's history.
+    pub fn is_admin(&self) -> bool {
+        self.may_administer_all("")
     }
 }
 

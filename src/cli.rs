@@ -20,7 +20,7 @@ use tracing_subscriber::EnvFilter;
 use crate::access::Scope;
 use crate::app::Application;
 use crate::config::{AGES, DatabaseArgs, ReachArgs, ServeArgs, duration};
-use crate::domain::WebhookSecret;
+use crate::domain::{RoomId, UserId, WebhookSecret};
 use crate::http::auth::{NewToken, mint};
 use crate::jobs::{Purge, Sweep};
 use crate::store::{DatabaseSettings, Migrations, Store};
@@ -72,13 +72,21 @@ enum Command {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Remove history of rooms that closed long ago, and blocks that have ended
+    /// Remove the history of sessions that ended long ago, and blocks that have ended
     Purge {
         #[command(flatten)]
         database: DatabaseArgs,
-        /// How long closed history is kept, like 30d or 12h
+        /// How long the history of a session is kept after its end, like 30d or 12h
         #[arg(long, value_parser = duration("--older-than", AGES))]
         older_than: Duration,
+    },
+    /// Erase people from the history, ending their sessions
+    Erase {
+        #[command(flatten)]
+        database: DatabaseArgs,
+        /// The userId of one; repeat for several
+        #[arg(long = "user", required = true, value_parser = |id: &str| UserId::parse(id))]
+        users: Vec<UserId>,
     },
     /// Mint a client token for development, signed with HS256, and print it
     Token(TokenArgs),
@@ -96,6 +104,12 @@ enum Command {
     Verify {
         #[command(flatten)]
         database: DatabaseArgs,
+        /// Only this room
+        #[arg(long, value_parser = |id: &str| RoomId::parse(id))]
+        room: Option<RoomId>,
+        /// Only rooms in which something happened within this time, like 1h or 7d
+        #[arg(long, conflicts_with = "room", value_parser = duration("--since", AGES))]
+        since: Option<Duration>,
     },
 }
 
@@ -179,7 +193,12 @@ impl Cli {
                 println!("{said}");
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Verify { database } => verify(&database).await,
+            Command::Erase { database, users } => erase(&database, &users).await,
+            Command::Verify {
+                database,
+                room,
+                since,
+            } => verify(&database, room.as_ref(), since).await,
         }
     }
 }
@@ -330,9 +349,27 @@ fn info(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|_| "info must be a JSON object".to_owned())
 }
 
-async fn verify(database: &DatabaseArgs) -> anyhow::Result<ExitCode> {
+async fn erase(database: &DatabaseArgs, users: &[UserId]) -> anyhow::Result<ExitCode> {
     let store = Store::new(&database.once())?;
-    let violations = store.verify().await?;
+    for user in users {
+        let erased = store.erase_user(user).await?;
+        println!(
+            "{} sessions erased, {} of them ended",
+            erased.sessions,
+            erased.room_ids.len()
+        );
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn verify(
+    database: &DatabaseArgs,
+    room: Option<&RoomId>,
+    since: Option<Duration>,
+) -> anyhow::Result<ExitCode> {
+    let store = Store::new(&database.once())?;
+    let violations = store.verify_part(room, since).await?;
     store.close().await;
     for violation in &violations {
         println!("{violation}");

@@ -1,4 +1,4 @@
-//! Settings of forgetting: how long closed history is kept, and how often the old is purged.
+//! Settings of forgetting: how long the history of a session is kept after its end, and how often the old is purged.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{AGES, duration};
 /// The schedule of the purge.
 #[derive(Debug, Clone, Args)]
 pub struct PurgeArgs {
-    /// How long closed history is kept, like 30d or 12h; for ever if left out
+    /// How long the history of a session is kept after its end, like 30d or 12h; for ever if left out
     #[arg(long = "purge-older-than", env = "LEASEHOLD_PURGE_OLDER_THAN",
           value_parser = duration("LEASEHOLD_PURGE_OLDER_THAN", AGES))]
     pub older_than: Option<Duration>,

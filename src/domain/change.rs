@@ -1,9 +1,7 @@
 //! The history as an ordered feed: what its items are, and what a place in it is.
 
-use std::fmt;
-use std::str::FromStr;
-
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use super::word::words;
 use super::{Decision, DeviceId, EndReason, RoomId, UserId};
@@ -22,20 +20,30 @@ words! {
     }
 }
 
-/// A place in the feed. Written `transaction.event.part`; opaque to clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Position {
-    /// Of the writing transaction: a place of this cluster's, not of a restored copy.
-    pub xact_id: u64,
-    /// Of the event, in the order of writing.
-    pub event_id: i64,
-    /// An event can be two items: 0 opens the room, 1 is the event, 2 closes the room.
-    pub part: i32,
-}
+/// A place in the feed, in the words of the database, which alone reads them. Opaque to clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position(String);
 
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.xact_id, self.event_id, self.part)
+/// The longest position, in bytes.
+const MAX_POSITION_BYTES: usize = 100;
+
+impl Position {
+    /// A text of a form that the database can look at.
+    ///
+    /// # Errors
+    /// [`InvalidPosition`]
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidPosition> {
+        let text = text.into();
+        let is_word = |c: u8| c.is_ascii_alphanumeric() || c == b'.';
+        if text.is_empty() || text.len() > MAX_POSITION_BYTES || !text.bytes().all(is_word) {
+            return Err(InvalidPosition);
+        }
+        Ok(Self(text))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -44,23 +52,15 @@ impl fmt::Display for Position {
 #[error("not a place in the feed")]
 pub struct InvalidPosition;
 
-impl FromStr for Position {
-    type Err = InvalidPosition;
-
-    fn from_str(text: &str) -> Result<Self, InvalidPosition> {
-        let mut numbers = text.split('.');
-        let mut next = || numbers.next().ok_or(InvalidPosition);
-        let (xact_id, event_id, part) = (next()?, next()?, next()?);
-        let position = Self {
-            xact_id: xact_id.parse().map_err(|_| InvalidPosition)?,
-            event_id: event_id.parse().map_err(|_| InvalidPosition)?,
-            part: part.parse().map_err(|_| InvalidPosition)?,
-        };
-        // Also refuses a fourth number, signs and leading zeros.
-        (position.to_string() == text && position.event_id >= 0 && (0..=2).contains(&position.part))
-            .then_some(position)
-            .ok_or(InvalidPosition)
-    }
+/// Which items of the feed are asked for; all, where nothing is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangesFilter {
+    /// Those of one room.
+    pub room_id: Option<RoomId>,
+    /// Those of rooms whose id starts like this.
+    pub prefix: Option<String>,
+    /// Those of these kinds.
+    pub kinds: Option<Vec<ChangeKind>>,
 }
 
 /// One item of the feed.
@@ -84,6 +84,8 @@ pub struct Change {
     pub member_count: i32,
     /// Who decided it and why, where somebody did and said so.
     pub decision: Decision,
+    /// On an end: when the session was last heard of.
+    pub last_seen_at: Option<DateTime<Utc>>,
     /// When it became true.
     pub at: DateTime<Utc>,
 }
@@ -97,6 +99,8 @@ pub struct ChangedSession {
     pub device_id: DeviceId,
     /// The number of its join.
     pub epoch: i64,
+    /// What its join's caller vouched for.
+    pub info: Option<Value>,
 }
 
 /// A page of the feed.
@@ -106,7 +110,8 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// Where the next read goes on.
     pub next: Position,
-    /// Changes are committed that an older transaction, still running, holds back.
+    /// There is more to read at once, or in a moment: a filter looks through so many items at a time, and
+    /// changes may be committed that an older transaction, still running, holds back.
     pub more_is_coming: bool,
 }
 
@@ -115,8 +120,11 @@ pub struct Changes {
 pub enum ChangesOutcome {
     /// What is there.
     Page(Changes),
-    /// The history after this position is purged in part, or it is another cluster's.
+    /// What follows this position cannot be told without a gap: it is purged in part, or the position is of
+    /// another database or of a history that was rolled back.
     PositionExpired,
+    /// The text is no position.
+    NoPosition,
 }
 
 #[cfg(test)]
@@ -124,17 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_reads_back_as_it_was_written_and_nothing_else_is_one() {
-        let position = Position {
-            xact_id: u64::MAX,
-            event_id: 7,
-            part: 2,
-        };
-        assert_eq!(position.to_string().parse(), Ok(position));
-        for text in [
-            "", "1", "1.2", "1.2.3", "1.2.-1", "01.2.1", "1.-2.1", "1.2.1.0", "a.b.c", "latest",
-        ] {
-            assert_eq!(text.parse::<Position>(), Err(InvalidPosition), "{text:?}");
+    fn a_position_is_a_short_word() {
+        assert_eq!(
+            Position::parse("1f.2.a3").as_ref().map(Position::as_str),
+            Ok("1f.2.a3")
+        );
+        let long = "1".repeat(101);
+        for text in ["", "1 2", "1;2", "é", "-1", long.as_str()] {
+            assert_eq!(Position::parse(text), Err(InvalidPosition), "{text:?}");
         }
     }
 }

@@ -17,6 +17,17 @@ pub struct Lifetime {
     pub close_reason: Option<EndReason>,
     /// The most members at a time.
     pub peak_members: Option<i32>,
+    /// Sessions that ended until then may be purged; `None` where all are kept.
+    pub purged_until: Option<DateTime<Utc>>,
+}
+
+/// What an erasure did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erased {
+    /// How many sessions are nobody's now.
+    pub sessions: i32,
+    /// The room of each session that it ended.
+    pub room_ids: Vec<RoomId>,
 }
 
 /// One epoch's life, over or not.

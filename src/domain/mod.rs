@@ -20,13 +20,14 @@ mod webhook_secret;
 mod word;
 
 pub use change::{
-    Change, ChangeKind, ChangedSession, Changes, ChangesOutcome, InvalidPosition, Position,
+    Change, ChangeKind, ChangedSession, Changes, ChangesFilter, ChangesOutcome, InvalidPosition,
+    Position,
 };
 pub use departure::{Closing, Departure, Departures, DeparturesQuery};
 pub use event::Event;
 pub use health::{Backlog, Census, Holder, OpenTransactions, Readiness};
 pub use heartbeat::Heartbeat;
-pub use history::{JoinPlace, Lifetime, PastSession, Period};
+pub use history::{Erased, JoinPlace, Lifetime, PastSession, Period};
 pub use id::{DeviceId, InvalidId, RoomId, UserId, WebhookName};
 pub use join::{Blocked, Elsewhere, IfPresent, Join, JoinLimits, JoinOutcome, JoinRefusal, Joined};
 pub use lease::{Lease, LeaseRules, Status};
@@ -43,8 +44,8 @@ pub use room::{
 };
 pub use session::{SessionKey, SessionOutcome};
 pub use webhook::{
-    Due, DueDelivery, Run, Settled, WebhookChange, WebhookFigures, WebhookFilter, WebhookOrder,
-    WebhookPlace, WebhookState, WebhookStatus, WebhookTerm, WebhookUnset,
+    Due, DueDelivery, Run, Settled, WebhookChange, WebhookFigures, WebhookOrder, WebhookPlace,
+    WebhookState, WebhookStatus, WebhookTerm, WebhookUnset,
 };
 pub use webhook_secret::{InvalidSecret, WebhookSecret};
 pub use word::UnknownWord;

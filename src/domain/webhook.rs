@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::word::words;
-use super::{ChangeKind, RoomId, WebhookName, WebhookSecret};
+use super::{ChangesFilter, Position, RoomId, WebhookName, WebhookSecret};
 
 words! {
     /// Whether an endpoint is delivered to.
@@ -21,17 +21,6 @@ words! {
     }
 }
 
-/// Which changes an endpoint is sent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WebhookFilter {
-    /// Only those of this room.
-    pub room_id: Option<RoomId>,
-    /// Only those of rooms whose ids start so.
-    pub prefix: Option<String>,
-    /// Only those of these kinds.
-    pub kinds: Option<Vec<ChangeKind>>,
-}
-
 /// A place in the feed to begin at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookPlace {
@@ -40,7 +29,7 @@ pub enum WebhookPlace {
     /// The oldest kept.
     Oldest,
     /// After this position.
-    After(String),
+    After(Position),
 }
 
 /// An endpoint as somebody wants it.
@@ -53,7 +42,7 @@ pub struct WebhookOrder {
     /// Left out, the one that is there stays.
     pub secret: Option<WebhookSecret>,
     /// Which changes.
-    pub filter: WebhookFilter,
+    pub filter: ChangesFilter,
     /// Where a new one begins.
     pub begin: WebhookPlace,
 }
@@ -88,11 +77,11 @@ pub struct WebhookState {
     /// Where to.
     pub url: String,
     /// Which changes.
-    pub filter: WebhookFilter,
+    pub filter: ChangesFilter,
     /// Whether it is delivered to.
     pub status: WebhookStatus,
     /// Up to where it was read for; `None` before the oldest kept.
-    pub position: Option<String>,
+    pub position: Option<Position>,
     /// Deliveries that failed since the last that did not.
     pub failures: i64,
     /// When one was last taken.
@@ -130,9 +119,9 @@ pub struct Due {
     /// What signs: the current one, and the one before while it still does.
     pub secrets: Vec<WebhookSecret>,
     /// Which changes.
-    pub filter: WebhookFilter,
+    pub filter: ChangesFilter,
     /// Up to where the feed was read for it.
-    pub position: Option<String>,
+    pub position: Option<Position>,
 }
 
 /// Changes of one room that follow one another, as JSON separated by commas.

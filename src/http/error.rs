@@ -120,7 +120,7 @@ impl ApiError {
     pub fn position_expired() -> Self {
         Self::new(
             Code::PositionExpired,
-            "the history after this position is purged in part; start from the oldest kept or from latest",
+            "what follows this position cannot be told without a gap: it is purged in part, or the position is of another database or of a history that was rolled back; take stock anew, and go on from latest or from the oldest kept",
         )
     }
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 use actix_web::http::Method;
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::web::{Bytes, BytesMut, Data, Query};
-use actix_web::{HttpRequest, HttpResponse};
-use futures_util::Stream;
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use futures_util::future::try_join_all;
-use futures_util::stream::{SelectAll, select_all};
+use futures_util::stream::select_all;
+use futures_util::{Stream, StreamExt};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::admission::require_reader;
@@ -107,43 +107,63 @@ pub(super) async fn stream(
     request: &HttpRequest,
     subscribe: impl FnOnce(Client) -> Result<Vec<Subscription>, NoSeat>,
 ) -> Result<HttpResponse, ApiError> {
+    if request.method() == Method::HEAD {
+        return Ok(head().finish());
+    }
+    let mut subscriptions = subscribe(access.client(request))?;
+    let snapshots = subscriptions.iter_mut().map(|s| first(s, api.timeout));
+    let mut greeting = BytesMut::new();
+    for snapshot in try_join_all(snapshots).await? {
+        greeting.extend_from_slice(&snapshot.sse());
+    }
+    let batches = select_all(subscriptions).map(|batch| batch.sse());
+    Ok(answer(api, access, request, &greeting, batches))
+}
+
+fn head() -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
     response
         .content_type("text/event-stream")
         .insert_header((CACHE_CONTROL, "no-cache, no-transform"))
         // A reverse proxy must not collect events before it passes them on.
         .insert_header(("x-accel-buffering", "no"));
+    response
+}
+
+/// Answers with how soon to come back, this greeting, and then these events, to the end of the credential or of
+/// the instance.
+pub(super) fn answer(
+    api: &Api,
+    access: &Access,
+    request: &HttpRequest,
+    greeting: &[u8],
+    batches: impl Stream<Item = Bytes> + Unpin + 'static,
+) -> HttpResponse {
     if request.method() == Method::HEAD {
-        return Ok(response.finish());
+        return head().finish();
     }
-    let mut subscriptions = subscribe(access.client(request))?;
-    let snapshots = subscriptions.iter_mut().map(|s| first(s, api.timeout));
-    let snapshots = try_join_all(snapshots).await?;
     let mut keep_alive = interval(api.keep_alive);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keep_alive.reset();
     // Those who lose their connection together should not all come back together.
     let retry_ms = rand::random_range(1_000..3_000);
-    let mut greeting = BytesMut::from(format!("retry: {retry_ms}\n\n").as_str());
-    for snapshot in snapshots {
-        greeting.extend_from_slice(&snapshot.sse());
-    }
+    let greeting = [format!("retry: {retry_ms}\n\n").as_bytes(), greeting].concat();
     let credential_ends = access.expires_in().map(|left| Instant::now() + left);
     let peer = Peer::of(request);
     peer.stream_until(credential_ends);
     let drain = api.drain.clone();
-    Ok(response.streaming(EventStream {
+    head().streaming(EventStream {
         peer,
-        batches: select_all(subscriptions),
+        batches,
         keep_alive,
-        greeting: Some(greeting.freeze()),
+        greeting: Some(greeting.into()),
         end: Box::pin(async move {
             tokio::select! {
                 () = until(credential_ends) => {}
                 () = drain.turn() => {}
             }
         }),
-    }))
+    })
 }
 
 /// The first snapshot of a subscription, without which there is no stream.
@@ -168,17 +188,17 @@ pub(crate) async fn until(instant: Option<Instant>) {
     }
 }
 
-struct EventStream {
+struct EventStream<S> {
     peer: Rc<Peer>,
-    batches: SelectAll<Subscription>,
+    batches: S,
     keep_alive: Interval,
-    /// How soon to come back, and the first snapshots.
+    /// What is told before all else.
     greeting: Option<Bytes>,
     /// Of the credential that opened the stream, or of the instance.
     end: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-impl Stream for EventStream {
+impl<S: Stream<Item = Bytes> + Unpin> Stream for EventStream<S> {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -196,7 +216,7 @@ impl Stream for EventStream {
         match Pin::new(&mut this.batches).poll_next(context) {
             Poll::Ready(Some(batch)) => {
                 this.keep_alive.reset();
-                return Poll::Ready(Some(Ok(batch.sse())));
+                return Poll::Ready(Some(Ok(batch)));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
@@ -207,7 +227,7 @@ impl Stream for EventStream {
     }
 }
 
-impl Drop for EventStream {
+impl<S> Drop for EventStream<S> {
     fn drop(&mut self) {
         self.peer.stream_until(None);
     }

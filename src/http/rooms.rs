@@ -132,12 +132,18 @@ impl RoomsQuery {
     /// Empty where it was left out.
     pub(crate) fn prefix(self) -> Result<String, ApiError> {
         let prefix = self.prefix.unwrap_or_default();
-        match prefix.chars().any(char::is_control) {
-            true => Err(ApiError::invalid(
-                "prefix must not contain control characters",
-            )),
-            false => Ok(prefix),
-        }
+        check_prefix(&prefix)?;
+        Ok(prefix)
+    }
+}
+
+/// Any text that could start an id.
+pub(super) fn check_prefix(prefix: &str) -> Result<(), ApiError> {
+    match prefix.chars().any(char::is_control) {
+        true => Err(ApiError::invalid(
+            "prefix must not contain control characters",
+        )),
+        false => Ok(()),
     }
 }
 

@@ -44,6 +44,7 @@ fn addresses() -> Vec<Address> {
             "/users/{userId}/sessions",
             [get(users::user_sessions), delete(moderation::expel)],
         ),
+        at("/users/{userId}/history", [delete(users::erase)]),
         at("/whereabouts", [post(users::whereabouts)]),
         at("/heartbeats", [post(batches::heartbeats)]),
         at("/leaves", [post(batches::leaves)]),
@@ -53,6 +54,7 @@ fn addresses() -> Vec<Address> {
         at("/socket", [get(socket::open_socket)]),
         at("/lobby/events", [get(lobby::lobby_events)]),
         at("/changes", [get(changes::changes)]),
+        at("/changes/events", [get(changes::change_events)]),
         at("/webhooks", [get(webhooks::list_webhooks)]),
         at(
             "/webhooks/{name}",

@@ -12,7 +12,9 @@ use super::page::{self, Page};
 use super::path::UserPath;
 use super::{Access, Api, ApiError};
 use crate::domain::{JoinPlace, PastSession, Period};
-use crate::wire::{ErrorBody, SessionsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody};
+use crate::wire::{
+    ErasedAnswer, ErrorBody, SessionsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody,
+};
 
 /// List the rooms that a person is in
 ///
@@ -111,6 +113,27 @@ pub(crate) async fn user_sessions(
         .await?;
     let next = page::cut(&mut found, limit, write_place);
     Ok(HttpResponse::Ok().json(SessionsAnswer::new(&found, next)))
+}
+
+/// Erase a person from the history
+///
+/// Their sessions end, and a pseudonym that is written down nowhere takes the place of their id; what they and
+/// others said of them goes. Should they come back, their epochs still rise. Needs an admin or a server key.
+#[utoipa::path(
+    delete,
+    path = "/users/{userId}/history",
+    tag = "history",
+    params(("userId" = String, Path, min_length = 1, max_length = 256)),
+    responses((status = 200, body = ErasedAnswer))
+)]
+pub(crate) async fn erase(
+    api: Data<Api>,
+    access: Access,
+    UserPath(user_id): UserPath,
+) -> Result<HttpResponse, ApiError> {
+    access.admin()?;
+    let sessions_erased = api.presence.erase(user_id).await?;
+    Ok(HttpResponse::Ok().json(ErasedAnswer { sessions_erased }))
 }
 
 fn instant(field: &str, ms: i64) -> Result<DateTime<Utc>, ApiError> {

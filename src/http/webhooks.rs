@@ -11,7 +11,9 @@ use super::path::WebhookPath;
 use super::{Access, Api, ApiError};
 use crate::domain::{WebhookName, WebhookUnset};
 use crate::webhooks::Target;
-use crate::wire::{ErrorBody, WebhookAnswer, WebhookBody, WebhooksAnswer, webhook_place};
+use crate::wire::{
+    ErrorBody, WebhookAnswer, WebhookBody, WebhooksAnswer, no_webhook_place, webhook_place,
+};
 
 /// Have changes delivered
 ///
@@ -168,7 +170,7 @@ pub(crate) async fn resume_webhook(
     Query(query): Query<Resuming>,
 ) -> Result<HttpResponse, ApiError> {
     access.admin()?;
-    let place = query.after.map(webhook_place);
+    let place = query.after.map(webhook_place).transpose()?;
     let resumed = api.presence.resume_webhook(name.clone(), place).await?;
     resumed.map_err(unset)?;
     api.webhooks.look();
@@ -185,9 +187,7 @@ fn unset(unset: WebhookUnset) -> ApiError {
     match unset {
         WebhookUnset::NoSecret => ApiError::invalid("secret is required for a new webhook"),
         WebhookUnset::Unknown => ApiError::webhook_not_found(),
-        WebhookUnset::NoPosition => ApiError::invalid(
-            "after must be latest, oldest, or the next or a position of an answer of the feed",
-        ),
+        WebhookUnset::NoPosition => no_webhook_place().into(),
         WebhookUnset::PositionExpired => ApiError::position_expired(),
     }
 }

@@ -3,7 +3,8 @@
 use super::Presence;
 use crate::coalesce::NoAnswer;
 use crate::domain::{
-    ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness, RoomId, UserId,
+    ChangesFilter, ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness,
+    RoomId, UserId,
 };
 use crate::store::Migrations;
 
@@ -69,9 +70,16 @@ impl Presence {
     ///
     /// # Errors
     /// [`NoAnswer`]
-    pub async fn changes(&self, after: Position, limit: i32) -> Result<ChangesOutcome, NoAnswer> {
-        self.alone(None, move |store| async move {
-            store.changes(after, limit).await
+    pub async fn changes(
+        &self,
+        after: Option<Position>,
+        filter: &ChangesFilter,
+        limit: i32,
+    ) -> Result<ChangesOutcome, NoAnswer> {
+        let filter = filter.clone();
+        self.alone(None, move |store| {
+            let (after, filter) = (after.clone(), filter.clone());
+            async move { store.changes(after.as_ref(), &filter, limit).await }
         })
         .await
     }

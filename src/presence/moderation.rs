@@ -60,6 +60,23 @@ impl Presence {
         .await
     }
 
+    /// Makes a user's history nobody's, and ends every session of theirs; how many sessions there were.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn erase(&self, user_id: UserId) -> Result<i32, NoAnswer> {
+        let wakes = self.wakes.clone();
+        self.alone(None, move |store| {
+            let (user_id, wakes) = (user_id.clone(), wakes.clone());
+            async move {
+                let erased = store.erase_user(&user_id).await?;
+                wakes.grown(erased.room_ids.iter());
+                Ok(erased.sessions)
+            }
+        })
+        .await
+    }
+
     /// Lets nobody in who is not inside, or everybody again; false where there is no such room.
     ///
     /// # Errors

@@ -4,58 +4,73 @@ use super::error::promised;
 use super::history::decision;
 use super::{Store, StoreError};
 use crate::domain::{
-    Change, ChangedSession, Changes, ChangesOutcome, DeviceId, Position, RoomId, UserId,
+    Change, ChangedSession, Changes, ChangesFilter, ChangesOutcome, DeviceId, InvalidPosition,
+    Position, RoomId, UserId,
 };
 
+/// What `leasehold.feed_place` says of a position that stands nowhere in this history.
+const POSITION_EXPIRED: &str = "LH410";
+/// What it says of a text that is none.
+const INVALID_PARAMETER_VALUE: &str = "22023";
+
 impl Store {
-    /// Up to `limit` items after a position.
+    /// Up to `limit` items after a position; without one from the oldest that is kept.
     ///
     /// # Errors
     /// Where the database does not answer.
-    pub async fn changes(&self, after: Position, limit: i32) -> Result<ChangesOutcome, StoreError> {
-        let rows = sqlx::query!(
-            r#"select settled_xact_id::text as "settled!", position_expired as "position_expired!",
-                      more_is_coming as "more_is_coming!", xact_id::text as xact_id, event_id, part, kind,
-                      room_id, generation, version, user_id, device_id, epoch, reason,
-                      member_count, ended_by, note, at
-               from leasehold.changes_page($1::text::xid8, $2, $3, $4)"#,
-            after.xact_id.to_string(),
-            after.event_id,
-            after.part,
+    pub async fn changes(
+        &self,
+        after: Option<&Position>,
+        filter: &ChangesFilter,
+        limit: i32,
+    ) -> Result<ChangesOutcome, StoreError> {
+        let kinds = filter.kinds.as_ref();
+        let kinds: Option<Vec<String>> =
+            kinds.map(|kinds| kinds.iter().map(|kind| kind.as_str().to_owned()).collect());
+        let read = sqlx::query!(
+            r#"select next as "next!", position, kind, room_id, generation, version, user_id, device_id, epoch,
+                      reason, member_count, ended_by, note, info, last_seen_at, at,
+                      more_is_coming as "more_is_coming!"
+               from leasehold.changes($1, $2, $3, $4, $5)"#,
+            after.map(Position::as_str),
             limit,
+            filter.room_id.as_ref().map(RoomId::as_str),
+            filter.prefix.as_deref(),
+            kinds.as_deref(),
         )
         .fetch_all(&self.durable)
-        .await?;
-
+        .await;
+        let rows = match read {
+            Ok(rows) => rows,
+            Err(error) => {
+                let code = error.as_database_error().and_then(|error| error.code());
+                return match code.as_deref() {
+                    Some(POSITION_EXPIRED) => Ok(ChangesOutcome::PositionExpired),
+                    Some(INVALID_PARAMETER_VALUE) => Ok(ChangesOutcome::NoPosition),
+                    _ => Err(error.into()),
+                };
+            }
+        };
         let first = rows
             .first()
             .ok_or_else(|| StoreError::Unexpected("no state of the feed".into()))?;
-        if first.position_expired {
-            return Ok(ChangesOutcome::PositionExpired);
-        }
-        let settled = Position {
-            xact_id: xact_id(&first.settled)?,
-            ..Position::default()
-        };
+        let next = position(first.next.clone())?;
         let more_is_coming = first.more_is_coming;
         let mut changes = Vec::with_capacity(rows.len());
         for row in rows {
-            let Some(xact) = row.xact_id else { break };
+            let Some(kind) = row.kind else { break };
             let session = match row.user_id {
                 Some(user_id) => Some(ChangedSession {
                     user_id: UserId::parse(user_id)?,
                     device_id: DeviceId::from_sql(promised(row.device_id, "device_id")?)?,
                     epoch: promised(row.epoch, "epoch")?,
+                    info: row.info,
                 }),
                 None => None,
             };
             changes.push(Change {
-                position: Position {
-                    xact_id: xact_id(&xact)?,
-                    event_id: promised(row.event_id, "event_id")?,
-                    part: promised(row.part, "part")?,
-                },
-                kind: promised(row.kind, "kind")?.parse()?,
+                position: position(promised(row.position, "position")?)?,
+                kind: kind.parse()?,
                 room_id: RoomId::parse(promised(row.room_id, "room_id")?)?,
                 generation: promised(row.generation, "generation")?,
                 version: promised(row.version, "version")?,
@@ -63,15 +78,10 @@ impl Store {
                 reason: row.reason.map(|word| word.parse()).transpose()?,
                 member_count: promised(row.member_count, "member_count")?,
                 decision: decision(row.ended_by, row.note)?,
+                last_seen_at: row.last_seen_at,
                 at: promised(row.at, "at")?,
             });
         }
-        let is_full = usize::try_from(limit).is_ok_and(|limit| changes.len() >= limit);
-        let next = match changes.last() {
-            Some(last) if is_full => last.position,
-            // Everything before the settled transaction was shown.
-            _ => settled.max(after),
-        };
         Ok(ChangesOutcome::Page(Changes {
             changes,
             next,
@@ -81,31 +91,18 @@ impl Store {
 
     /// The position after everything that is settled now.
     ///
-    /// Looked at twice: what ends between a snapshot and the look at who runs where holds that look
-    /// back, although it may belong to another database; the next look no longer sees it. Both are
-    /// true, so the higher one is.
-    ///
     /// # Errors
     /// Where the database does not answer.
     pub async fn latest_change(&self) -> Result<Position, StoreError> {
-        let latest = self.settled().await?.max(self.settled().await?);
-        Ok(Position {
-            xact_id: latest,
-            ..Position::default()
-        })
-    }
-
-    async fn settled(&self) -> Result<u64, StoreError> {
-        let settled = sqlx::query_scalar!(
-            r#"select settled_xact_id::text as "settled!" from leasehold.changes_state('0'::xid8, 0, 0)"#
-        )
-        .fetch_one(&self.durable)
-        .await?;
-        xact_id(&settled)
+        let latest =
+            sqlx::query_scalar!(r#"select next as "next!" from leasehold.changes('latest')"#)
+                .fetch_one(&self.durable)
+                .await?;
+        position(latest)
     }
 }
 
-fn xact_id(text: &str) -> Result<u64, StoreError> {
-    text.parse()
-        .map_err(|_| StoreError::Unexpected(format!("{text:?} is not a transaction id")))
+fn position(text: String) -> Result<Position, StoreError> {
+    Position::parse(text)
+        .map_err(|InvalidPosition| StoreError::Unexpected("a position that is none".into()))
 }

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use sqlx::postgres::types::PgInterval;
 
-use super::error::promised;
-use super::history::decision;
-use super::webhooks::filter;
+use super::webhooks::{filter, position};
 use super::{Store, StoreError};
 use crate::domain::{
-    Change, ChangedSession, DeviceId, Due, DueDelivery, RoomId, Run, Settled, UserId,
-    WebhookFilter, WebhookName, WebhookSecret, WebhookStatus, WebhookTerm,
+    Due, DueDelivery, Position, RoomId, Run, Settled, WebhookName, WebhookSecret, WebhookStatus,
+    WebhookTerm,
 };
 
 impl Store {
@@ -71,7 +69,7 @@ impl Store {
             url: row.url,
             secrets: secrets.collect::<Result<_, _>>()?,
             filter: filter(row.room_id, row.prefix, row.kinds)?,
-            position: row.position,
+            position: position(row.position)?,
         }))
     }
 
@@ -90,72 +88,6 @@ impl Store {
         Ok(())
     }
 
-    /// The page of the feed after `after` that the endpoint is to be sent, with where the next one
-    /// begins; `None` where the position cannot be read from.
-    ///
-    /// # Errors
-    /// Where the database does not answer.
-    pub async fn changes_due(
-        &self,
-        after: Option<&str>,
-        filter: &WebhookFilter,
-        limit: i32,
-    ) -> Result<Option<(Vec<Change>, String)>, StoreError> {
-        let kinds: Option<Vec<String>> = filter
-            .kinds
-            .as_ref()
-            .map(|kinds| kinds.iter().map(|kind| kind.as_str().to_owned()).collect());
-        let rows = sqlx::query!(
-            r#"select next as "next!", "position", kind, room_id, generation, version, user_id,
-                      device_id, epoch, reason, member_count, ended_by, note, at
-               from leasehold.changes($1::text, $2, $3, $4, $5)"#,
-            after,
-            limit,
-            filter.room_id.as_ref().map(RoomId::as_str),
-            filter.prefix,
-            kinds.as_deref(),
-        )
-        .fetch_all(&self.durable)
-        .await;
-        let rows = match rows {
-            Err(error)
-                if error.as_database_error().and_then(|e| e.code()).as_deref() == Some("LH410") =>
-            {
-                return Ok(None);
-            }
-            rows => rows?,
-        };
-        let next = rows.first().map(|row| row.next.clone());
-        let next = promised(next, "next")?;
-        let mut changes = Vec::new();
-        for row in rows {
-            let Some(position) = row.position else { break };
-            let session = match row.user_id {
-                Some(user_id) => Some(ChangedSession {
-                    user_id: UserId::parse(user_id)?,
-                    device_id: DeviceId::from_sql(promised(row.device_id, "device_id")?)?,
-                    epoch: promised(row.epoch, "epoch")?,
-                }),
-                None => None,
-            };
-            changes.push(Change {
-                position: position
-                    .parse()
-                    .map_err(|_| StoreError::Unexpected(position))?,
-                kind: promised(row.kind, "kind")?.parse()?,
-                room_id: RoomId::parse(promised(row.room_id, "room_id")?)?,
-                generation: promised(row.generation, "generation")?,
-                version: promised(row.version, "version")?,
-                session,
-                reason: row.reason.map(|word| word.parse()).transpose()?,
-                member_count: promised(row.member_count, "member_count")?,
-                decision: decision(row.ended_by, row.note)?,
-                at: promised(row.at, "at")?,
-            });
-        }
-        Ok(Some((changes, next)))
-    }
-
     /// Puts a page of the feed into the outbox and moves the position to `next`; false where the
     /// endpoint is no longer as `due` says.
     ///
@@ -165,7 +97,7 @@ impl Store {
         &self,
         term: &WebhookTerm,
         due: &Due,
-        next: &str,
+        next: &Position,
         runs: &[Run],
     ) -> Result<bool, StoreError> {
         let rooms: Vec<String> = runs
@@ -179,8 +111,8 @@ impl Store {
             term.name.as_str(),
             term.epoch,
             due.revision,
-            due.position,
-            next,
+            due.position.as_ref().map(Position::as_str),
+            next.as_str(),
             &rooms,
             &items,
             &changes,

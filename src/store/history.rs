@@ -64,7 +64,7 @@ impl Store {
     ) -> Result<Vec<Lifetime>, StoreError> {
         let rows = sqlx::query!(
             r#"select generation as "generation!", opened_at as "opened_at!",
-                      closed_at, close_reason, peak_members
+                      closed_at, close_reason, peak_members, purged_until
                from leasehold.room_lifetimes
                where room_id = $1 and generation < $2
                order by generation desc
@@ -83,6 +83,7 @@ impl Store {
                     closed_at: row.closed_at,
                     close_reason: row.close_reason.map(|word| word.parse()).transpose()?,
                     peak_members: row.peak_members,
+                    purged_until: row.purged_until,
                 })
             })
             .collect()

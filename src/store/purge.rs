@@ -1,10 +1,11 @@
-//! Forgetting closed history: `leasehold.purge`.
+//! Forgetting: `leasehold.purge` what ended long ago, `leasehold.erase_user` a person.
 
 use std::time::Duration;
 
 use sqlx::postgres::types::PgInterval;
 
 use super::{Store, StoreError};
+use crate::domain::{Erased, RoomId, UserId};
 
 /// What one batch of the purge did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,8 +22,18 @@ pub struct PurgeBatch {
     pub finished: bool,
 }
 
+/// As Postgres writes it, without days, which are not always of the same length.
+pub(super) fn interval(duration: Duration) -> PgInterval {
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+    }
+}
+
 impl Store {
-    /// Removes generations that closed longer ago than this, oldest first, whole ones, until about so many events went.
+    /// Looks at so many events, the oldest first, and removes the sessions that ended longer ago than this; a
+    /// generation goes with the last of its own.
     ///
     /// # Errors
     /// Where nothing was removed.
@@ -31,22 +42,39 @@ impl Store {
         older_than: Duration,
         max_events: i32,
     ) -> Result<PurgeBatch, StoreError> {
-        let older_than = PgInterval {
-            months: 0,
-            days: 0,
-            microseconds: i64::try_from(older_than.as_micros()).unwrap_or(i64::MAX),
-        };
         Ok(sqlx::query_as!(
             PurgeBatch,
             r#"select ran as "ran!", generations_purged as "generations_purged!",
                       events_purged as "events_purged!", blocks_purged as "blocks_purged!",
                       finished as "finished!"
                from leasehold.purge($1, $2, $3)"#,
-            older_than,
+            interval(older_than),
             max_events,
             self.now,
         )
         .fetch_one(&self.durable)
         .await?)
+    }
+
+    /// Ends a user's sessions and puts a pseudonym in their place in the history.
+    ///
+    /// # Errors
+    /// Where it did not happen, or that is not known.
+    pub async fn erase_user(&self, user_id: &UserId) -> Result<Erased, StoreError> {
+        let row = sqlx::query!(
+            r#"select room_ids as "room_ids!", sessions_erased as "sessions_erased!",
+                      members_expired as "members_expired!"
+               from leasehold.erase_user($1, $2)"#,
+            user_id.as_str(),
+            self.now,
+        )
+        .fetch_one(&self.durable)
+        .await?;
+        self.expired(row.members_expired);
+        let rooms = row.room_ids.into_iter().map(RoomId::parse);
+        Ok(Erased {
+            sessions: row.sessions_erased,
+            room_ids: rooms.collect::<Result<_, _>>()?,
+        })
     }
 }

@@ -1,8 +1,11 @@
 //! The invariants, checked in the database: `leasehold.verify`.
 
 use std::fmt;
+use std::time::Duration;
 
+use super::purge::interval;
 use super::{Store, StoreError};
+use crate::domain::RoomId;
 
 /// A fact that should not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,10 +39,24 @@ impl Store {
     /// # Errors
     /// Where the database does not answer.
     pub async fn verify(&self) -> Result<Vec<Violation>, StoreError> {
+        self.verify_part(None, None).await
+    }
+
+    /// The same of one room, or of those in which something happened within so long.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub async fn verify_part(
+        &self,
+        room_id: Option<&RoomId>,
+        within: Option<Duration>,
+    ) -> Result<Vec<Violation>, StoreError> {
         Ok(sqlx::query_as!(
             Violation,
             r#"select invariant as "invariant!", room_id, user_id, detail as "detail!"
-               from leasehold.verify()"#,
+               from leasehold.verify($1, clock_timestamp() - $2::interval)"#,
+            room_id.map(RoomId::as_str),
+            within.map(interval) as _,
         )
         .fetch_all(&self.durable)
         .await?)

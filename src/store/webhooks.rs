@@ -2,8 +2,8 @@
 
 use super::{Store, StoreError};
 use crate::domain::{
-    RoomId, WebhookChange, WebhookFigures, WebhookFilter, WebhookName, WebhookOrder, WebhookPlace,
-    WebhookSecret, WebhookState, WebhookUnset,
+    ChangesFilter, Position, RoomId, WebhookChange, WebhookFigures, WebhookName, WebhookOrder,
+    WebhookPlace, WebhookSecret, WebhookState, WebhookUnset,
 };
 
 impl Store {
@@ -76,7 +76,7 @@ impl Store {
                     url: row.url,
                     filter: filter(row.room_id, row.prefix, row.kinds)?,
                     status: row.status.parse()?,
-                    position: row.position,
+                    position: position(row.position)?,
                     failures: row.failures,
                     last_success_at: row.last_success_at,
                     last_failure_at: row.last_failure_at,
@@ -179,9 +179,15 @@ impl WebhookPlace {
         match self {
             Self::Latest => Some("latest"),
             Self::Oldest => None,
-            Self::After(position) => Some(position),
+            Self::After(position) => Some(position.as_str()),
         }
     }
+}
+
+/// The column of a position.
+pub(super) fn position(text: Option<String>) -> Result<Option<Position>, StoreError> {
+    let position = text.map(Position::parse).transpose();
+    position.map_err(|error| StoreError::Unexpected(format!("a position that is {error}")))
 }
 
 /// The columns of a filter.
@@ -189,9 +195,9 @@ pub(super) fn filter(
     room_id: Option<String>,
     prefix: Option<String>,
     kinds: Option<Vec<String>>,
-) -> Result<WebhookFilter, StoreError> {
+) -> Result<ChangesFilter, StoreError> {
     let kinds = kinds.map(|kinds| kinds.iter().map(|kind| kind.parse()).collect());
-    Ok(WebhookFilter {
+    Ok(ChangesFilter {
         room_id: room_id.map(RoomId::parse).transpose()?,
         prefix,
         kinds: kinds.transpose()?,

@@ -13,7 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Message, Target, Webhooks};
-use crate::domain::{Due, DueDelivery, Settled, WebhookStatus, WebhookTerm};
+use crate::domain::{
+    Changes, ChangesOutcome, Due, DueDelivery, Position, Settled, WebhookStatus, WebhookTerm,
+};
 use crate::store::StoreError;
 use crate::wire::{runs, webhook_body};
 
@@ -51,7 +53,7 @@ pub(super) struct Endpoint {
     term: WebhookTerm,
     renewed: Option<Renewed>,
     /// Up to where the feed was read, which may be beyond what is stored.
-    read: Option<String>,
+    read: Option<Position>,
     stored: Instant,
     looked: Option<Instant>,
     /// There is more to read at once.
@@ -159,18 +161,28 @@ impl Endpoint {
             return Ok(false);
         };
         let store = &self.hooks.store;
-        let filter = &renewed.due.filter;
-        let page = store
-            .changes_due(self.read.as_deref(), filter, PAGE)
-            .await?;
-        let Some((changes, next)) = page else {
-            if store.expire_webhook(&self.term, &renewed.due).await? {
-                self.stopped(WebhookStatus::Expired);
+        let after = self.read.as_ref();
+        let page = match store.changes(after, &renewed.due.filter, PAGE).await? {
+            ChangesOutcome::Page(page) => page,
+            ChangesOutcome::PositionExpired | ChangesOutcome::NoPosition => {
+                if store.expire_webhook(&self.term, &renewed.due).await? {
+                    self.stopped(WebhookStatus::Expired);
+                }
+                self.renewed = None;
+                return Ok(false);
             }
-            self.renewed = None;
-            return Ok(false);
         };
-        if changes.is_empty() && self.stored.elapsed() < STORED_EVERY {
+        let Changes {
+            changes,
+            next,
+            more_is_coming,
+        } = page;
+        if more_is_coming && self.read.as_ref() != Some(&next) {
+            self.eager = LOOKS;
+        }
+        if changes.is_empty() && self.stored.elapsed() < STORED_EVERY
+            || renewed.due.position.as_ref() == Some(&next)
+        {
             self.read = Some(next);
             return Ok(false);
         }

@@ -70,7 +70,7 @@ codes! {
         UnknownSession => "unknown_session", "Stale session: no such epoch is known on this device, or its history is purged. Join again.";
     }
     410 {
-        PositionExpired => "position_expired", "The history after this position is purged in part, or it is another database's. Start from the oldest kept or from `latest`.";
+        PositionExpired => "position_expired", "What follows this position cannot be told without a gap: it is purged in part, or the position is another database's or of a history that was rolled back. Take stock anew (`GET /rooms`), and go on from `latest` or from the oldest kept.";
     }
     413 {
         PayloadTooLarge => "payload_too_large", "The body is larger than `LEASEHOLD_MAX_BODY_BYTES`, for a batch `LEASEHOLD_MAX_BATCH_BYTES`.";

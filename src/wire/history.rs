@@ -39,6 +39,9 @@ struct GenerationAnswer {
     close_reason: Option<&'static str>,
     /// The most persons at a time.
     peak_members: Option<i32>,
+    /// Sessions that ended until then may be purged; absent where all are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purged_until_ms: Option<i64>,
 }
 
 impl GenerationAnswer {
@@ -49,8 +52,17 @@ impl GenerationAnswer {
             closed_at_ms: lifetime.closed_at.map(|at| at.timestamp_millis()),
             close_reason: lifetime.close_reason.map(EndReason::as_str),
             peak_members: lifetime.peak_members,
+            purged_until_ms: lifetime.purged_until.map(|at| at.timestamp_millis()),
         }
     }
+}
+
+/// What became of a person's history.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErasedAnswer {
+    /// How many sessions are nobody's now.
+    pub sessions_erased: i32,
 }
 
 /// Sessions that were, or still are.

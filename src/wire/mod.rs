@@ -20,7 +20,7 @@ mod webhook_body;
 mod webhooks;
 
 pub use batch::{BatchAnswer, HeartbeatsBody, ItemAnswer, LeavesBody, read_heartbeat, read_leave};
-pub use changes::ChangesAnswer;
+pub use changes::{ChangeAnswer, ChangesAnswer, write_changes};
 pub use code::Code;
 pub use count::{CountAnswer, view};
 pub use error::{ErrorBody, ErrorDetails, InvalidRequest};
@@ -28,7 +28,7 @@ pub use event::{
     EventBody, EventMessage, ServerSentEvent, Written, count_events, events, messages, sse,
 };
 pub use fields::{FieldRules, holds_nul, parse};
-pub use history::{GenerationsAnswer, SessionsAnswer};
+pub use history::{ErasedAnswer, GenerationsAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};
 pub use lobby::{lobby_changes, lobby_snapshot, lobby_stale};
 pub use moderation::{BlocksAnswer, MetadataBody};
@@ -40,4 +40,6 @@ pub use rooms::{
 };
 pub use session::{CursorBody, HeartbeatBody, SessionBody};
 pub use webhook_body::{runs, webhook_body};
-pub use webhooks::{WebhookAnswer, WebhookBody, WebhooksAnswer, WebhooksFile, webhook_place};
+pub use webhooks::{
+    WebhookAnswer, WebhookBody, WebhooksAnswer, WebhooksFile, no_webhook_place, webhook_place,
+};

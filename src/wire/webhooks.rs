@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::InvalidRequest;
 use crate::domain::{
-    ChangeKind, RoomId, WebhookFilter, WebhookName, WebhookOrder, WebhookPlace, WebhookSecret,
-    WebhookState,
+    ChangeKind, ChangesFilter, InvalidPosition, Position, RoomId, WebhookName, WebhookOrder,
+    WebhookPlace, WebhookSecret, WebhookState,
 };
 
 /// The longest address, in bytes.
@@ -62,12 +62,12 @@ impl WebhookBody {
             secret: secret
                 .transpose()
                 .map_err(|error| InvalidRequest::new(error.to_string()))?,
-            filter: WebhookFilter {
+            filter: ChangesFilter {
                 room_id: self.room.map(room).transpose()?,
                 prefix: self.prefix.map(prefix).transpose()?,
                 kinds: self.kinds.map(kinds).transpose()?,
             },
-            begin: self.after.map_or(WebhookPlace::Latest, webhook_place),
+            begin: self.after.map_or(Ok(WebhookPlace::Latest), webhook_place)?,
         })
     }
 }
@@ -100,12 +100,25 @@ fn kinds(words: Vec<String>) -> Result<Vec<ChangeKind>, InvalidRequest> {
 }
 
 /// `latest`, `oldest` or a position.
-pub fn webhook_place(after: String) -> WebhookPlace {
+///
+/// # Errors
+/// Where it is none of them.
+pub fn webhook_place(after: String) -> Result<WebhookPlace, InvalidRequest> {
     match after.as_str() {
-        "latest" => WebhookPlace::Latest,
-        "oldest" => WebhookPlace::Oldest,
-        _ => WebhookPlace::After(after),
+        "latest" => Ok(WebhookPlace::Latest),
+        "oldest" => Ok(WebhookPlace::Oldest),
+        _ => match Position::parse(after) {
+            Ok(position) => Ok(WebhookPlace::After(position)),
+            Err(InvalidPosition) => Err(no_webhook_place()),
+        },
     }
+}
+
+/// The refusal of a place in the feed that is none.
+pub fn no_webhook_place() -> InvalidRequest {
+    InvalidRequest::new(
+        "after must be latest, oldest, or the next or a position of an answer of the feed",
+    )
 }
 
 /// What `LEASEHOLD_WEBHOOKS_FILE` holds.
@@ -199,7 +212,7 @@ impl<'a> WebhookAnswer<'a> {
             prefix: filter.prefix.as_deref(),
             kinds: kinds.map(|kinds| kinds.iter().map(|kind| kind.as_str()).collect()),
             status: webhook.status.as_str(),
-            position: webhook.position.as_deref(),
+            position: webhook.position.as_ref().map(Position::as_str),
             pending_deliveries: webhook.pending_deliveries,
             pending_changes: webhook.pending_changes,
             oldest_pending_ms: webhook.oldest_pending_at.map(|at| at.timestamp_millis()),

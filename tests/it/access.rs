@@ -100,8 +100,12 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
             &["admin of the rooms", "admin", "server"]
         }
         ("GET" | "DELETE", "/users/{userId}/sessions")
-        | ("GET", "/changes")
-        | ("POST", "/heartbeats" | "/leaves") => &["admin", "server"],
+        | ("DELETE", "/users/{userId}/history")
+        | ("GET", "/changes" | "/changes/events")
+        | ("POST", "/heartbeats" | "/leaves")
+        | ("GET", "/webhooks")
+        | ("PUT" | "GET" | "DELETE", "/webhooks/{name}")
+        | ("POST", "/webhooks/{name}/disable" | "/webhooks/{name}/resume") => &["admin", "server"],
         _ => unreachable!("say in this table who may ask {method} {path}"),
     }
 }

@@ -187,6 +187,9 @@ async fn a_reader_waits_no_longer_than_it_asked_to() {
         "?limit=1001",
         "?after=x",
         "?after=1.2.9",
+        "?kinds=left",
+        "?room=",
+        "?prefix=%00",
     ] {
         assert_eq!(
             app.get(&format!("/changes{query}")).await.status(),
@@ -259,8 +262,10 @@ async fn a_position_older_than_the_purge_is_answered_410() {
     let new = next(&page_of(&app, "", 4).await);
     database
         .execute(
-            "update leasehold.purges set (purged_xact_id, purged_event_id, purged_part) =
-                 (select xact_id, event_id, 2 from leasehold.membership_events order by xact_id desc limit 1)",
+            "update leasehold.purges
+                set (purged_era, purged_xact_id, purged_event_id, purged_part, purged_mark) =
+                    (select era, xact_id, event_id, 2, leasehold.feed_mark(recorded_at)
+                       from leasehold.membership_events order by xact_id desc limit 1)",
         )
         .await;
 
@@ -273,8 +278,9 @@ async fn a_position_older_than_the_purge_is_answered_410() {
     changes(&app, &format!("?after={new}")).await;
     changes(&app, "").await;
 
-    let elsewhere = app.get("/changes?after=999999999999.1.1").await;
-    assert_eq!(elsewhere.status(), 410, "a position of another cluster");
+    let elsewhere = new.replace(&new[..8], "00000000");
+    let elsewhere = app.get(&format!("/changes?after={elsewhere}")).await;
+    assert_eq!(elsewhere.status(), 410, "a position of another database");
 }
 
 #[tokio::test]
@@ -285,32 +291,50 @@ async fn after_a_restore_into_another_cluster_the_history_can_be_put_before_what
     app.leave("r", "alice", 1).await;
     // As a logical restore leaves it, from a cluster whose transaction ids were far ahead.
     database
-        .execute("update leasehold.membership_events set xact_id = (xact_id::text::bigint + 1000000000)::text::xid8")
+        .execute(
+            "update leasehold.membership_events set xact_id = (xact_id::text::bigint + 1000000000)::text::xid8;
+             update leasehold.rooms set last_xact_id = (last_xact_id::text::bigint + 1000000000)::text::xid8",
+        )
         .await;
-    app.join("r", "bob").await;
+    app.join("elsewhere", "bob").await;
     let page = page_of(&app, "", 2).await;
     assert_eq!(
         kinds(&page),
         ["room_opened", "joined"],
         "the restored part is not reached"
     );
+    let before = next(&page);
 
     database
         .execute("select leasehold.renumber_changes()")
         .await;
+    app.join("r", "bob").await;
 
-    let page = page_of(&app, "", 6).await;
+    let page = page_of(&app, "", 8).await;
+    let rooms: Vec<(&str, i64)> = page["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| {
+            (
+                c["roomId"].as_str().unwrap(),
+                c["generation"].as_i64().unwrap(),
+            )
+        })
+        .collect();
+    let (elsewhere, first, second) = (("elsewhere", 1), ("r", 1), ("r", 2));
     assert_eq!(
-        kinds(&page),
+        rooms,
         [
-            "room_opened",
-            "joined",
-            "ended",
-            "room_closed",
-            "room_opened",
-            "joined"
+            elsewhere, elsewhere, first, first, first, first, second, second
         ]
     );
+    let rest = changes(&app, &format!("?after={before}")).await;
+    assert_eq!(
+        rest["changes"].as_array().unwrap()[..],
+        page["changes"].as_array().unwrap()[2..]
+    );
+    database.verify().await;
 }
 
 /// 32 writers in transactions that stay open for a while, two readers that never stop reading.
@@ -356,13 +380,13 @@ async fn under_32_writers_readers_miss_nothing_and_see_nothing_twice() {
         let (app, recorded_events) = (Arc::clone(&app), Arc::clone(&recorded_events));
         readers.spawn(async move {
             let mut read: Vec<Value> = Vec::new();
-            let mut after = "0.0.0".to_owned();
+            let mut after = String::new();
             let mut patience = 200;
             loop {
-                let page = changes(&app, &format!("?after={after}&limit={limit}&waitMs=50")).await;
+                let page = changes(&app, &format!("?{after}limit={limit}&waitMs=50")).await;
                 let items = page["changes"].as_array().unwrap();
                 read.extend(items.iter().cloned());
-                after = next(&page);
+                after = format!("after={}&", next(&page));
                 let is_event = |c: &&Value| !c["kind"].as_str().unwrap().starts_with("room_");
                 let events = recorded_events.load(Ordering::SeqCst);
                 if events != usize::MAX && items.is_empty() {

@@ -34,11 +34,12 @@ async fn visit(database: &Database, room: &str, ms: i64) {
     leaves(database, room, epoch, ms + 1).await;
 }
 
-/// Where the part of each event of a room stands, in order of the events: `transaction.event.part`.
+/// Where the part of each event of a room stands, in order of the events.
 async fn positions(database: &Database, room: &str, part: i32) -> Vec<String> {
     sqlx::query_scalar!(
-        r#"select xact_id || '.' || event_id || '.' || $2::int4 as "position!"
-             from leasehold.membership_events
+        r#"select leasehold.position_text(f.name, e.era, e.xact_id, e.event_id, $2,
+                                          leasehold.feed_mark(e.recorded_at)) as "position!"
+             from leasehold.membership_events e, leasehold.feed f
             where room_id = $1
             order by generation, version"#,
         room,
@@ -118,61 +119,47 @@ async fn a_reader_between_the_last_purged_end_and_the_closing_of_its_room_is_tol
     app.stop().await;
 }
 
-/// Another room's transaction began before and ended after: its end is the earlier one in the feed.
 #[tokio::test]
 async fn a_reader_that_has_seen_all_of_the_last_purged_event_that_closed_nothing_goes_on() {
     let database = Database::new().await;
-    let epoch = joins(&database, "old", 0).await;
+    joins(&database, "old", 0).await;
     joins(&database, "old", 1).await;
-    leaves(&database, "old", epoch + 1, 2).await;
-    // As if the end's transaction had begun before the last join's.
-    database
-        .execute(
-            "update leasehold.membership_events e
-                set xact_id = f.xact_id, event_id = default
-               from leasehold.membership_events f
-              where e.version = 3 and f.version = 4",
-        )
-        .await;
-    let joined = positions(&database, "old", 1).await.swap_remove(2);
+    let ended = positions(&database, "old", 1).await.swap_remove(1);
     joins(&database, "new", 2 * DAY_MS).await;
-    purge(&database, 2 * DAY_MS, 1).await;
+    let joined = positions(&database, "old", 1).await.swap_remove(0);
+    purge(&database, 2 * DAY_MS, 0).await;
     let app = spawn(&database).await;
 
-    assert_eq!(after(&app, &joined, 2).await, NEW);
+    let rest = ["joined old", "room_opened new", "joined new"];
+    assert_eq!(after(&app, &ended, 3).await, rest);
+    assert_eq!(after(&app, &joined, 2).await, ["410"]);
     app.stop().await;
 }
 
 #[tokio::test]
-async fn a_later_purge_of_earlier_events_does_not_take_the_mark_back() {
+async fn a_purge_of_a_session_that_joined_before_the_mark_does_not_take_the_mark_back() {
     let database = Database::new().await;
-    // Written first, closed last.
-    let epoch = joins(&database, "first", 0).await;
-    visit(&database, "second", 10).await;
-    let seen = positions(&database, "second", 1).await.swap_remove(0);
-    purge(&database, 10 + 1 + DAY_MS + 1, 1).await;
+    let epoch = joins(&database, "long", 0).await;
+    visit(&database, "short", 10).await;
+    let seen = positions(&database, "short", 2).await.pop().unwrap();
+    purge(&database, 2 * DAY_MS, 1).await;
     database
         .execute(
             "update leasehold.members set lease_end = 9223372036854775807;
              update leasehold.rooms set next_end = 9223372036854775807",
         )
         .await;
-    leaves(&database, "first", epoch, DAY_MS).await;
-    // As if the end had been written right after the join.
-    database
-        .execute(
-            "update leasehold.membership_events e
-                set xact_id = f.xact_id
-               from leasehold.membership_events f
-              where e.kind = 'ended' and f.kind = 'joined'",
-        )
-        .await;
+    leaves(&database, "long", epoch, 2 * DAY_MS).await;
     let app = spawn(&database).await;
-    assert_eq!(after(&app, &seen, 0).await, ["410"]);
+    let left = ["ended long", "room_closed long"];
+    assert_eq!(after(&app, &seen, 2).await, left);
+    joins(&database, "new", 4 * DAY_MS).await;
+    let closed = positions(&database, "long", 2).await.pop().unwrap();
 
-    purge(&database, 3 * DAY_MS, 1).await;
+    purge(&database, 4 * DAY_MS, 1).await;
 
     assert_eq!(after(&app, &seen, 0).await, ["410"]);
+    assert_eq!(after(&app, &closed, 2).await, NEW);
     app.stop().await;
 }
 
@@ -188,7 +175,8 @@ async fn after_a_restore_into_another_cluster_what_was_purged_there_holds_up_no_
             "update leasehold.membership_events
                 set xact_id = (xact_id::text::bigint + 1000000000)::text::xid8;
              update leasehold.purges
-                set purged_xact_id = (purged_xact_id::text::bigint + 1000000000)::text::xid8;
+                set purged_xact_id = (purged_xact_id::text::bigint + 1000000000)::text::xid8,
+                    looked_xact_id = (looked_xact_id::text::bigint + 1000000000)::text::xid8;
              select leasehold.renumber_changes()",
         )
         .await;

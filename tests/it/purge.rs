@@ -91,27 +91,84 @@ async fn epochs_and_generations_go_on_after_everything_was_purged() {
     database.verify().await;
 }
 
+/// Of a room that never empties.
 #[tokio::test]
-async fn a_room_that_is_open_keeps_its_history_however_old() {
+async fn sessions_go_when_they_ended_so_long_ago_whatever_the_room_does() {
     let database = Database::new().await;
-    database
-        .at(t(0))
-        .join(&[join("r", "alice")], Default::default())
-        .await
-        .unwrap();
-    database
-        .at(t(1))
-        .join(&[join("r", "alice")], Default::default())
-        .await
-        .unwrap();
+    for (user, ms) in [("alice", 0), ("bob", 1), ("bob", 2), ("alice", 3)] {
+        database
+            .at(t(ms))
+            .join(&[join("r", user)], Default::default())
+            .await
+            .unwrap();
+    }
+    let purged_until = async || {
+        let lives = database
+            .store
+            .lifetimes(&room("r"), None, 10)
+            .await
+            .unwrap();
+        assert_eq!(lives.len(), 1);
+        lives[0].purged_until
+    };
+    assert_eq!(purged_until().await, None);
+
+    let batch = purge_all(&database.at(t(9 * DAY_MS))).await;
+
+    assert_eq!((batch.generations_purged, batch.events_purged), (0, 4));
+    assert_eq!(purged_until().await, Some(t(3)));
+    database.verify().await;
+    let again = purge_all(&database.at(t(9 * DAY_MS))).await;
+    assert_eq!((again.generations_purged, again.events_purged), (0, 0));
+
+    // Who was purged joins with the next epoch, who is there is known by the one they have.
     assert_eq!(
-        purge_all(&database.at(t(9 * DAY_MS))).await,
-        PurgeBatch {
-            ran: true,
-            finished: true,
-            ..PurgeBatch::default()
-        }
+        database
+            .at(t(4))
+            .join(&[join("r", "bob")], Default::default())
+            .await
+            .unwrap()[0]
+            .as_ref()
+            .unwrap()
+            .epoch,
+        3
     );
+    let left = database
+        .at(t(5))
+        .leave(&[session("r", "alice", "", 2), session("r", "bob", "", 3)])
+        .await
+        .unwrap();
+    assert_eq!(left, [Ok(()), Ok(())]);
+    database.verify().await;
+    let rest = purge_all(&database.at(t(9 * DAY_MS))).await;
+    assert_eq!((rest.generations_purged, rest.events_purged), (1, 6));
+    database.verify().await;
+    assert_eq!(visit(&database, "r", "bob", 9 * DAY_MS).await, (4, 2));
+    database.verify().await;
+}
+
+#[tokio::test]
+async fn joins_of_who_is_still_there_do_not_stop_a_purge_of_small_batches() {
+    let database = Database::new().await;
+    for n in 0..5 {
+        database
+            .at(t(n))
+            .join(&[join("r", &format!("u{n}"))], Default::default())
+            .await
+            .unwrap();
+    }
+    visit(&database, "other", "alice", 10).await;
+    let store = database.at(t(2 * DAY_MS));
+    let done = Purge::new(store.clone(), DAY)
+        .run_once(&CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!((done.generations, done.events), (1, 2));
+    let mut events = 0;
+    for _ in 0..4 {
+        events += store.purge(DAY, 2).await.unwrap().events_purged;
+    }
+    assert_eq!(events, 0);
     database.verify().await;
 }
 
@@ -147,8 +204,9 @@ async fn a_batch_is_bounded_and_the_job_goes_on_until_nothing_is_due() {
     );
     let smallest = store.purge(DAY, 1).await.unwrap();
     assert_eq!(
-        smallest.generations_purged, 1,
-        "a generation goes whole, also where it is larger"
+        (smallest.events_purged, smallest.finished),
+        (0, false),
+        "a join goes with its end"
     );
 
     let rest = Purge::new(store, DAY)
@@ -156,7 +214,7 @@ async fn a_batch_is_bounded_and_the_job_goes_on_until_nothing_is_due() {
         .await
         .unwrap();
 
-    assert_eq!((rest.ran, rest.generations, rest.events), (true, 2, 4));
+    assert_eq!((rest.ran, rest.generations, rest.events), (true, 3, 6));
     database.verify().await;
 }
 

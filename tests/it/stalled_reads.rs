@@ -122,7 +122,7 @@ async fn a_list_is_never_of_a_read_that_began_before_it_was_asked_for() {
 #[tokio::test]
 async fn a_reader_of_the_feed_is_woken_by_what_changes_while_it_reads() {
     let database = Database::new().await;
-    let mut gate = Gate::behind(&database, "changes_page").await;
+    let mut gate = Gate::behind(&database, "changes").await;
     let app = App::spawn_with(&database, NO_POLL).await;
     join(&app, "alice").await;
     let page = async |query: &str| -> Value {

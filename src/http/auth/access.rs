@@ -89,6 +89,15 @@ impl Access {
     }
 
     /// # Errors
+    /// 403 where the caller may not administer every room with this prefix.
+    pub fn admin_of_all(&self, prefix: &str) -> Result<(), ApiError> {
+        allow(
+            self.caller.may_administer_all(prefix),
+            "this needs a server key or a token with the scope admin for all rooms with this prefix",
+        )
+    }
+
+    /// # Errors
     /// 403 where the caller may not see where this user is.
     pub fn may_locate(&self, user: &UserId) -> Result<(), ApiError> {
         allow(

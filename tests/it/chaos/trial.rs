@@ -163,7 +163,7 @@ async fn recorded(world: &World, readers: &Readers) -> Vec<Recorded> {
 async fn events(connection: &mut PgConnection) -> Vec<Recorded> {
     sqlx::query!(
         r#"select room_id, user_id, device_id, epoch, kind from leasehold.membership_events
-            order by xact_id, event_id"#
+            order by era, xact_id, event_id"#
     )
     .fetch_all(connection)
     .await

@@ -184,9 +184,19 @@ async fn a_step_that_names_an_older_epoch_changes_nothing() {
         changes: 1,
     };
     let runs = [run];
-    assert!(store.take_changes(&old, &due, "1", &runs).await.unwrap());
+    assert!(
+        store
+            .take_changes(&old, &due, &place("1"), &runs)
+            .await
+            .unwrap()
+    );
     // The same page is taken once.
-    assert!(!store.take_changes(&old, &due, "1", &runs).await.unwrap());
+    assert!(
+        !store
+            .take_changes(&old, &due, &place("1"), &runs)
+            .await
+            .unwrap()
+    );
     let (pending, sent) = store
         .due_deliveries(&old, &due, &[], 8)
         .await
@@ -215,7 +225,12 @@ async fn a_step_that_names_an_older_epoch_changes_nothing() {
     let settle = store.settle_deliveries(&old, &settled, Some(lease), true, lease);
     assert_eq!(settle.await.unwrap(), None);
     assert!(store.renew_webhook(&old, lease).await.unwrap().is_none());
-    assert!(!store.take_changes(&old, &due, "2", &runs).await.unwrap());
+    assert!(
+        !store
+            .take_changes(&old, &due, &place("2"), &runs)
+            .await
+            .unwrap()
+    );
     assert!(
         store
             .due_deliveries(&old, &due, &[], 8)
@@ -227,6 +242,10 @@ async fn a_step_that_names_an_older_epoch_changes_nothing() {
     store.release_webhook(&old).await.unwrap();
     assert_eq!(rows(&database).await, before);
     database.verify().await;
+}
+
+fn place(text: &str) -> leasehold::domain::Position {
+    leasehold::domain::Position::parse(text).unwrap()
 }
 
 async fn rows(database: &Database) -> Vec<String> {

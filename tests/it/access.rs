@@ -137,7 +137,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
                 Method::from_bytes(method.as_bytes()).unwrap(),
                 format!("{}{address}{query}", app.url),
             );
-            if ["POST", "PATCH"].contains(&method) {
+            if ["POST", "PUT", "PATCH"].contains(&method) {
                 request = request.json(&json!({
                     "userId": "alice", "epoch": 1, "cursor": null, "heartbeats": [], "leaves": [],
                     "userIds": ["alice"],

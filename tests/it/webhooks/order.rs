@@ -3,20 +3,30 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use leasehold::domain::JoinLimits;
+use leasehold::domain::{Join, JoinLimits};
+use leasehold::store::StoreError;
 use serde_json::json;
 
 use super::{FLAGS, SECRET, put, state, until};
-use crate::support::{App, Database, Receiver, Reply, join};
+use crate::support::{App, Database, Receiver, Reply, join, lease};
 
 /// Somebody comes into every room, so many times.
 async fn write(database: &Database, rooms: usize, rounds: usize) {
     for round in 0..rounds {
         let user = format!("user-{round}");
-        let joins = (0..rooms).map(|n| join(&format!("room-{n}"), &user));
+        // Nobody's lease ends meanwhile.
+        let joins = (0..rooms).map(|n| Join {
+            lease: lease(300_000),
+            ..join(&format!("room-{n}"), &user)
+        });
         let joins: Vec<_> = joins.collect();
-        let joined = database.store.join(&joins, JoinLimits::default()).await;
-        assert_eq!(joined.unwrap().len(), rooms);
+        loop {
+            let joined = database.store.join(&joins, JoinLimits::default()).await;
+            match joined {
+                Ok(joined) => break assert_eq!(joined.len(), rooms),
+                Err(error) => assert!(matches!(error, StoreError::Locked), "{error}"),
+            }
+        }
     }
 }
 

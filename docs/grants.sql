@@ -16,7 +16,9 @@ grant insert, update, delete on
     leasehold.room_generations,
     leasehold.epoch_floors,
     leasehold.generation_floors,
-    leasehold.generation_purges
+    leasehold.generation_purges,
+    leasehold.webhooks,
+    leasehold.webhook_deliveries
     to leasehold_service;
 
 -- What happened is never changed: a purge removes it, and an erasure takes out of it who it was.

@@ -328,6 +328,67 @@ create table leasehold.sweeps (
 comment on table leasehold.sweeps is
     'One row: when a sweep last found nothing more to do, whose age is how late the history may be; and when a batch last left something to do, null after one that did not.';
 
+create table leasehold.webhook_deliveries (
+    name text not null,
+    seq bigint not null generated always as identity,
+    delivery_id text not null default ('msg_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)),
+    room_id text not null,
+    items text not null,
+    changes integer not null,
+    attempts integer not null default 0,
+    taken_at timestamp with time zone not null,
+    due_at timestamp with time zone not null,
+    first_failed_at timestamp with time zone,
+    constraint webhook_deliveries_pkey PRIMARY KEY (name, seq),
+    constraint webhook_deliveries_of_a_room UNIQUE (name, room_id, seq),
+    constraint webhook_deliveries_not_empty CHECK ((changes > 0)),
+    constraint webhook_deliveries_webhook FOREIGN KEY (name) REFERENCES leasehold.webhooks(name) ON DELETE CASCADE
+);
+comment on table leasehold.webhook_deliveries is
+    'What endpoints are still to be sent: up to 100 changes of one room each, in order of seq within the room. What was once tried stays as it is, with its delivery_id.';
+comment on column leasehold.webhook_deliveries.items is
+    'The changes as JSON, separated by commas.';
+
+create table leasehold.webhooks (
+    name text not null,
+    url text not null,
+    secret text not null,
+    previous_secret text,
+    previous_secret_until timestamp with time zone,
+    room_id text,
+    prefix text,
+    kinds text[],
+    status text not null default 'active'::text,
+    "position" text,
+    revision bigint not null default 1,
+    owner text,
+    epoch bigint not null default 0,
+    lease_until timestamp with time zone,
+    held_until timestamp with time zone,
+    failures bigint not null default 0,
+    last_failure text,
+    last_failure_at timestamp with time zone,
+    last_success_at timestamp with time zone,
+    constraint webhooks_pkey PRIMARY KEY (name),
+    constraint webhooks_known_kinds CHECK (((cardinality(kinds) > 0) AND (kinds <@ ARRAY['room_opened'::text, 'joined'::text, 'ended'::text, 'room_closed'::text]))),
+    constraint webhooks_known_status CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text, 'failed'::text, 'gone'::text, 'expired'::text]))),
+    constraint webhooks_name_is_an_id CHECK (leasehold.is_id(name)),
+    constraint webhooks_one_filter_of_rooms CHECK (((room_id IS NULL) OR (prefix IS NULL))),
+    constraint webhooks_url_is_http CHECK (((url ~ '^https?://'::text) AND (octet_length(url) <= 2048)))
+);
+comment on table leasehold.webhooks is
+    'Addresses that the feed is delivered to, each with its position in it. Secrets are here and nowhere else; webhook_states is the same without them.';
+comment on column leasehold.webhooks.status is
+    'active; disabled by somebody; failed: it answered nothing good for too long; gone: it answered 410; expired: its position was purged or is of another history.';
+comment on column leasehold.webhooks.position is
+    'Everything up to here is delivered or in webhook_deliveries; null is before the oldest kept.';
+comment on column leasehold.webhooks.revision is
+    'Raised by whoever changes the endpoint: its owner then reads it again before its next step.';
+comment on column leasehold.webhooks.epoch is
+    'Numbers the owners; a step that names an older one changes nothing.';
+comment on column leasehold.webhooks.held_until is
+    'The receiver asked for no request before.';
+
 create view leasehold.live_members as
  SELECT r.room_id,
     r.generation,
@@ -401,6 +462,33 @@ create view leasehold.sessions as
   WHERE j.kind = 'joined'::text;
 comment on view leasehold.sessions is
     'One row per epoch that was ever joined. A lease that has run out counts as ended, whether or not the sweep has recorded it (end_recorded_at).';
+
+create view leasehold.webhook_states as
+ SELECT w.name,
+    w.url,
+    w.room_id,
+    w.prefix,
+    w.kinds,
+    w.status,
+    w."position",
+    w.failures,
+    w.last_success_at,
+    w.last_failure_at,
+    w.last_failure,
+    w.held_until,
+    w.previous_secret_until,
+    w.lease_until,
+    waiting.deliveries AS pending_deliveries,
+    waiting.changes AS pending_changes,
+    waiting.oldest_at AS oldest_pending_at
+   FROM leasehold.webhooks w
+     CROSS JOIN LATERAL ( SELECT count(*) AS deliveries,
+            COALESCE(sum(d.changes), 0::bigint) AS changes,
+            min(d.taken_at) AS oldest_at
+           FROM leasehold.webhook_deliveries d
+          WHERE d.name = w.name) waiting;
+comment on view leasehold.webhook_states is
+    'Every endpoint without its secrets: where it is in the feed, what waits for it, and how it answered last.';
 
 CREATE OR REPLACE FUNCTION leasehold.await_opening(p_room_id text)
  RETURNS void
@@ -749,6 +837,23 @@ $function$;
 comment on function leasehold.check_sessions(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[]) is
     'Internal. How many requests these arrays make. Errors: 22023 where they do not fit together.';
 
+CREATE OR REPLACE FUNCTION leasehold.claim_webhooks(p_owner text, p_lease interval)
+ RETURNS TABLE(name text, epoch bigint)
+ LANGUAGE sql
+AS $function$
+    update leasehold.webhooks w
+       set owner = p_owner, epoch = w.epoch + 1, lease_until = clock_timestamp() + p_lease
+      from (select k.name
+              from leasehold.webhooks k
+             where k.status = 'active' and coalesce(k.lease_until <= clock_timestamp(), true)
+             order by k.name
+               for update skip locked) free
+     where w.name = free.name
+    returning w.name, w.epoch
+$function$;
+comment on function leasehold.claim_webhooks(p_owner text, p_lease interval) is
+    'Internal. Makes p_owner the owner of every active endpoint that has none. Passes over what another transaction holds.';
+
 CREATE OR REPLACE FUNCTION leasehold.clocks(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(now timestamp with time zone, lease_now bigint, lease_from bigint)
  LANGUAGE sql
@@ -854,6 +959,20 @@ $function$;
 comment on function leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[]) is
     'Internal. How stays ended that began at these arrivals (members.arrival): the last session''s epoch and reason, and the version of its end; where the user is null, how the lifetime ended. No row for what goes on, or whose history is purged. Locks nothing.';
 
+CREATE OR REPLACE FUNCTION leasehold.disable_webhook(p_name text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+    update leasehold.webhooks w
+       set status = 'disabled', revision = w.revision + 1
+     where w.name = p_name;
+    return found;
+end
+$function$;
+comment on function leasehold.disable_webhook(p_name text) is
+    'Sends an endpoint nothing more; its position and what waits for it stay as they are. False where there is none. Locks the endpoint.';
+
 CREATE OR REPLACE FUNCTION leasehold.disconnect_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -886,6 +1005,46 @@ end
 $function$;
 comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_now timestamp with time zone) is
     'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, busy where another transaction holds the session, or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
+
+CREATE OR REPLACE FUNCTION leasehold.due_deliveries(p_name text, p_epoch bigint, p_revision bigint, p_busy_room_ids text[], p_limit integer)
+ RETURNS TABLE(pending bigint, as_of timestamp with time zone, seq bigint, delivery_id text, room_id text, items text, attempts integer)
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz;
+begin
+    if not leasehold.holds_webhook(p_name, p_epoch, p_revision) then
+        return;
+    end if;
+    v_now := clock_timestamp();
+    return query
+    with waiting as (
+        select count(*) as deliveries from leasehold.webhook_deliveries d where d.name = p_name
+    ), chosen as (
+        -- Of each room the oldest, if it is due; walked in order, so that no room is forgotten.
+        select d.seq
+          from leasehold.webhook_deliveries d
+         where d.name = p_name and d.due_at <= v_now and d.room_id <> all (p_busy_room_ids)
+           and not exists (select from leasehold.webhook_deliveries e
+                            where e.name = d.name and e.room_id = d.room_id and e.seq < d.seq)
+           and not exists (select from leasehold.webhooks w where w.name = p_name and w.held_until > v_now)
+         order by d.seq
+         limit p_limit
+    ), begun as (
+        update leasehold.webhook_deliveries d
+           set attempts = d.attempts + 1
+          from chosen c
+         where d.name = p_name and d.seq = c.seq
+        returning d.*
+    )
+    select w.deliveries, v_now, b.seq, b.delivery_id, b.room_id, b.items, b.attempts
+      from waiting w
+      left join begun b on true
+     order by b.seq;
+end
+$function$;
+comment on function leasehold.due_deliveries(p_name text, p_epoch bigint, p_revision bigint, p_busy_room_ids text[], p_limit integer) is
+    'Internal. What an owner is to send now: the oldest delivery of each room that is due, but for rooms with one under way. One row at least, with how many deliveries wait; none where the owner no longer has the endpoint as it was. Locks the endpoint.';
 
 CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
  RETURNS void
@@ -1002,6 +1161,21 @@ AS $function$
 $function$;
 comment on function leasehold.erased_person(p_room_id text, p_user_id text) is
     'Internal. What stands for an erased person in a room, in place of the ids.';
+
+CREATE OR REPLACE FUNCTION leasehold.expire_webhook(p_name text, p_epoch bigint, p_revision bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not leasehold.holds_webhook(p_name, p_epoch, p_revision) then
+        return false;
+    end if;
+    update leasehold.webhooks w set status = 'expired' where w.name = p_name;
+    return true;
+end
+$function$;
+comment on function leasehold.expire_webhook(p_name text, p_epoch bigint, p_revision bigint) is
+    'Internal. Stops an endpoint whose position cannot be read from. Locks the endpoint.';
 
 CREATE OR REPLACE FUNCTION leasehold.feed_end(OUT name text, OUT settled_era integer, OUT settled_xact_id xid8, OUT era integer, OUT xact_id xid8, OUT event_id bigint, OUT mark text, OUT more_is_coming boolean)
  RETURNS record
@@ -1222,6 +1396,19 @@ end
 $function$;
 comment on function leasehold.held_rows(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_joins boolean, p_now timestamp with time zone) is
     'Internal. What a join or leave would wait for at this moment, for each request: user where another transaction puts this one, or one that shares its lock, out of all rooms and joins wait for that; room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';
+
+CREATE OR REPLACE FUNCTION leasehold.holds_webhook(p_name text, p_epoch bigint, p_revision bigint DEFAULT NULL::bigint)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+    -- Whoever claims or changes the endpoint waits until this step is done.
+    select exists (select from leasehold.webhooks w
+                    where w.name = p_name and w.epoch = p_epoch
+                      and (p_revision is null or (w.revision = p_revision and w.status = 'active'))
+                      for update)
+$function$;
+comment on function leasehold.holds_webhook(p_name text, p_epoch bigint, p_revision bigint) is
+    'Internal. Whether this owner still has the endpoint and, where it names a revision, has it as it is now. Locks the endpoint.';
 
 CREATE OR REPLACE FUNCTION leasehold.instant(p_micros bigint)
  RETURNS timestamp with time zone
@@ -2110,6 +2297,17 @@ $function$;
 comment on function leasehold.readers_blocked_until(p_room_ids text[], p_user_ids text[], p_now timestamp with time zone, OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone) is
     'Internal. Until when each of these users may not even read the room; null where they may. Locks nothing.';
 
+CREATE OR REPLACE FUNCTION leasehold.release_webhook(p_name text, p_epoch bigint)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+    update leasehold.webhooks w
+       set lease_until = null, owner = null
+     where w.name = p_name and w.epoch = p_epoch
+$function$;
+comment on function leasehold.release_webhook(p_name text, p_epoch bigint) is
+    'Internal. Lets others take an endpoint at once. Locks the endpoint.';
+
 CREATE OR REPLACE FUNCTION leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint DEFAULT NULL::bigint, p_block_ms bigint DEFAULT NULL::bigint, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
@@ -2196,6 +2394,32 @@ $function$;
 comment on function leasehold.remove_user(p_user_id text, p_block_ms bigint, p_by text, p_note text, p_now timestamp with time zone, OUT room_ids text[], OUT sessions_ended integer, OUT members_expired integer) is
     'Ends a user''s sessions in all rooms; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins of any room are refused for so long; 0 lifts an earlier block of all rooms, null leaves it. Answers the room of each session. Waits for joins of the user in flight and lets none begin, then locks the rooms in order of id, then the sessions. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
 
+CREATE OR REPLACE FUNCTION leasehold.remove_webhook(p_name text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+    delete from leasehold.webhooks w where w.name = p_name;
+    return found;
+end
+$function$;
+comment on function leasehold.remove_webhook(p_name text) is
+    'Forgets an endpoint, its position and what waits for it. False where there is none. Locks the endpoint.';
+
+CREATE OR REPLACE FUNCTION leasehold.renew_webhook(p_name text, p_epoch bigint, p_lease interval)
+ RETURNS TABLE(revision bigint, url text, secret text, previous_secret text, room_id text, prefix text, kinds text[], "position" text)
+ LANGUAGE sql
+AS $function$
+    update leasehold.webhooks w
+       set lease_until = clock_timestamp() + p_lease
+     where w.name = p_name and w.epoch = p_epoch and w.status = 'active'
+    returning w.revision, w.url, w.secret,
+              case when w.previous_secret_until > clock_timestamp() then w.previous_secret end,
+              w.room_id, w.prefix, w.kinds, w."position"
+$function$;
+comment on function leasehold.renew_webhook(p_name text, p_epoch bigint, p_lease interval) is
+    'Internal. Prolongs the lease of an owner and answers what it is to do; no row where it owns the endpoint no longer, or that is not active. Locks the endpoint.';
+
 CREATE OR REPLACE FUNCTION leasehold.renumber_changes()
  RETURNS integer
  LANGUAGE plpgsql
@@ -2257,6 +2481,47 @@ end
 $function$;
 comment on function leasehold.resize_leases(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_now timestamp with time zone) is
     'Renews leases and gives them another length from now on; the heartbeat interval is a third of it where it is left out. The same outcomes as heartbeat_members; busy also where another transaction holds the room. Locks the rooms, then the sessions; waits for nobody. Errors: 22023.';
+
+CREATE OR REPLACE FUNCTION leasehold.resume_webhook(p_name text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+    update leasehold.webhooks w
+       set status = 'active', revision = w.revision + 1, failures = 0, held_until = null
+     where w.name = p_name;
+    if not found then
+        return false;
+    end if;
+    -- At once, and with all the patience of a first try.
+    update leasehold.webhook_deliveries d
+       set due_at = clock_timestamp(), first_failed_at = null
+     where d.name = p_name and d.attempts > 0;
+    return true;
+end
+$function$;
+comment on function leasehold.resume_webhook(p_name text) is
+    'Goes on with an endpoint that is disabled, failed or gone, from where it stopped. False where there is none. Locks the endpoint.';
+
+CREATE OR REPLACE FUNCTION leasehold.resume_webhook_from(p_name text, p_after text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_position text := leasehold.webhook_position(p_after);
+begin
+    update leasehold.webhooks w
+       set status = 'active', revision = w.revision + 1, failures = 0, held_until = null, "position" = v_position
+     where w.name = p_name;
+    if not found then
+        return false;
+    end if;
+    delete from leasehold.webhook_deliveries d where d.name = p_name;
+    return true;
+end
+$function$;
+comment on function leasehold.resume_webhook_from(p_name text, p_after text) is
+    'Goes on with an endpoint from a chosen place: latest, a position, or null for the oldest kept. What waited for it is dropped. False where there is none. Errors: 22023 and LH410, as changes. Locks the endpoint.';
 
 CREATE OR REPLACE FUNCTION leasehold.room_blocks(p_room_id text, p_after text DEFAULT NULL::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS SETOF leasehold.blocks
@@ -2396,6 +2661,100 @@ $function$;
 comment on function leasehold.set_metadata(p_room_id text, p_user_id text, p_metadata jsonb, p_epoch bigint, p_now timestamp with time zone, OUT outcome text) is
     'Replaces the metadata of a member''s newest session, or of the one with p_epoch, and renews nothing. Outcomes: changed; absent; or for an epoch that is not current the same as stale_reason. Locks the member''s sessions; waits for whoever holds one. Errors: 40001, 40P01, 55P03.';
 
+CREATE OR REPLACE FUNCTION leasehold.set_webhook(p_name text, p_url text, p_secret text DEFAULT NULL::text, p_room_id text DEFAULT NULL::text, p_prefix text DEFAULT NULL::text, p_kinds text[] DEFAULT NULL::text[], p_after text DEFAULT 'latest'::text, OUT outcome text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz;
+    v_secret text;
+begin
+    select w.secret into v_secret from leasehold.webhooks w where w.name = p_name for update;
+    v_now := clock_timestamp();
+    if found then
+        update leasehold.webhooks w
+           set url = p_url, room_id = p_room_id, prefix = p_prefix, kinds = p_kinds, revision = w.revision + 1,
+               secret = coalesce(p_secret, w.secret),
+               -- Receivers have a day to learn of the new one.
+               previous_secret = case when p_secret <> v_secret then v_secret else w.previous_secret end,
+               previous_secret_until = case when p_secret <> v_secret then v_now + interval '1 day'
+                                            else w.previous_secret_until end
+         where w.name = p_name;
+        outcome := 'changed';
+        return;
+    end if;
+    if p_secret is null then
+        outcome := 'no_secret';
+        return;
+    end if;
+    insert into leasehold.webhooks as w (name, url, secret, room_id, prefix, kinds, "position")
+    values (p_name, p_url, p_secret, p_room_id, p_prefix, p_kinds, leasehold.webhook_position(p_after))
+        on conflict (name) do nothing;
+    if found then
+        outcome := 'created';
+        return;
+    end if;
+    -- Another one made it meanwhile.
+    outcome := s.outcome
+      from leasehold.set_webhook(p_name, p_url, p_secret, p_room_id, p_prefix, p_kinds, p_after) s;
+end
+$function$;
+comment on function leasehold.set_webhook(p_name text, p_url text, p_secret text, p_room_id text, p_prefix text, p_kinds text[], p_after text, OUT outcome text) is
+    'Makes an endpoint, or changes all of it but its position and status; a secret left out stays, and one that is replaced signs beside the new one for a day. A new endpoint begins at p_after: latest, a position, or null for the oldest kept. Answers created, changed or no_secret (a new one needs it). Errors: 23514 for what cannot be; 22023 and LH410 for the position, as changes. Locks the endpoint.';
+
+CREATE OR REPLACE FUNCTION leasehold.settle_deliveries(p_name text, p_epoch bigint, p_seqs bigint[], p_failures text[], p_retry_ms bigint[], p_hold_ms bigint, p_is_gone boolean, p_give_up interval)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz;
+    v_status text;
+begin
+    if not leasehold.holds_webhook(p_name, p_epoch) then
+        return null;
+    end if;
+    v_now := clock_timestamp();
+    with answered as (
+        select a.* from unnest(p_seqs, p_failures, p_retry_ms) as a (seq, failure, retry_ms)
+    ), delivered as (
+        delete from leasehold.webhook_deliveries d
+         using answered a
+         where d.name = p_name and d.seq = a.seq and a.failure is null
+        returning d.seq
+    ), failed as (
+        update leasehold.webhook_deliveries d
+           set first_failed_at = coalesce(d.first_failed_at, v_now),
+               -- Twice as long each time, up to an hour, and never together with others.
+               due_at = v_now + greatest(
+                   a.retry_ms * interval '1 millisecond',
+                   least(interval '1 hour', interval '1 second' * 2 ^ least(d.attempts - 1, 20)) * (0.5 + random() / 2))
+          from answered a
+         where d.name = p_name and d.seq = a.seq and a.failure is not null
+        returning d.seq, a.failure, d.first_failed_at
+    ), seen as (
+        select (select count(*) from delivered) as delivered, count(*) as failed, max(f.failure) as failure,
+               coalesce(min(f.first_failed_at) <= v_now - p_give_up, false) as for_too_long
+          from failed f
+    )
+    update leasehold.webhooks w
+       set failures = case when s.delivered > 0 then 0 else w.failures end + s.failed,
+           last_success_at = case when s.delivered > 0 then v_now else w.last_success_at end,
+           last_failure = coalesce(s.failure, w.last_failure),
+           last_failure_at = case when s.failed > 0 then v_now else w.last_failure_at end,
+           held_until = greatest(w.held_until, v_now + p_hold_ms * interval '1 millisecond'),
+           status = case when w.status <> 'active' then w.status
+                         when p_is_gone then 'gone'
+                         when s.for_too_long then 'failed'
+                         else w.status end
+      from seen s
+     where w.name = p_name
+    returning w.status into v_status;
+    return v_status;
+end
+$function$;
+comment on function leasehold.settle_deliveries(p_name text, p_epoch bigint, p_seqs bigint[], p_failures text[], p_retry_ms bigint[], p_hold_ms bigint, p_is_gone boolean, p_give_up interval) is
+    'Internal. What came of deliveries: those without a failure are over, the others are due again later. Answers the status of the endpoint; null, and nothing is changed, where it has another owner. Locks the endpoint.';
+
 CREATE OR REPLACE FUNCTION leasehold.settled_xact_id()
  RETURNS xid8
  LANGUAGE sql
@@ -2515,6 +2874,50 @@ AS $function$
 $function$;
 comment on function leasehold.sweep_works() is
     'Internal. Whether a transaction of a sweep is at work at this moment, anywhere.';
+
+CREATE OR REPLACE FUNCTION leasehold.take_changes(p_name text, p_epoch bigint, p_revision bigint, p_from text, p_next text, p_room_ids text[], p_items text[], p_changes integer[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz;
+begin
+    if not leasehold.holds_webhook(p_name, p_epoch, p_revision) then
+        return false;
+    end if;
+    v_now := clock_timestamp();
+    -- An answer that was lost is asked for again: the same page is taken once.
+    update leasehold.webhooks w
+       set "position" = p_next
+     where w.name = p_name and w."position" is not distinct from p_from;
+    if not found then
+        return false;
+    end if;
+    with taken as (
+        select t.*
+          from unnest(p_room_ids, p_items, p_changes) with ordinality as t (room_id, items, changes, n)
+    ), first as (
+        select distinct on (t.room_id) t.* from taken t order by t.room_id, t.n
+    ), joined as (
+        -- What nobody was sent yet can still grow.
+        update leasehold.webhook_deliveries d
+           set items = d.items || ',' || f.items, changes = d.changes + f.changes
+          from first f
+         where d.name = p_name and d.attempts = 0 and d.changes + f.changes <= 100
+           and d.seq = (select max(l.seq) from leasehold.webhook_deliveries l
+                         where l.name = p_name and l.room_id = f.room_id)
+        returning f.n
+    )
+    insert into leasehold.webhook_deliveries (name, room_id, items, changes, taken_at, due_at)
+    select p_name, t.room_id, t.items, t.changes, v_now, v_now
+      from taken t
+     where t.n not in (select j.n from joined j)
+     order by t.n;
+    return true;
+end
+$function$;
+comment on function leasehold.take_changes(p_name text, p_epoch bigint, p_revision bigint, p_from text, p_next text, p_room_ids text[], p_items text[], p_changes integer[]) is
+    'Internal. Puts a page of the feed, from p_from to p_next, into the outbox of an endpoint, and moves its position; each item is a run of changes of one room. False, and nothing is changed, where the owner no longer has the endpoint as it was or the position is another one. Locks the endpoint.';
 
 CREATE OR REPLACE FUNCTION leasehold.user_last_seen(p_user_id text)
  RETURNS timestamp with time zone
@@ -2825,6 +3228,57 @@ end
 $function$;
 comment on function leasehold.verify(p_room_id text, p_since timestamp with time zone) is
     'Violations of the invariants 1, 2, 4, 5, 6 and 7; none where all is well. Reads the whole history, or that of one room, or of those in which something happened since an instant; locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.webhook_figures()
+ RETURNS TABLE(status text, endpoints bigint, pending bigint, lag_seconds double precision)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select k.status, count(s.name), coalesce(sum(s.pending_deliveries), 0)::bigint,
+           -- Where nobody serves an endpoint nothing is taken for it either.
+           coalesce(max(extract(epoch from clock_timestamp()
+                                           - least(s.oldest_pending_at,
+                                                   case when s.lease_until < clock_timestamp() then s.lease_until end))), 0)
+               ::double precision
+      from unnest(array['active', 'disabled', 'failed', 'gone', 'expired']) as k (status)
+      left join leasehold.webhook_states s on s.status = k.status
+     group by k.status
+$function$;
+comment on function leasehold.webhook_figures() is
+    'Internal. How many endpoints there are of each status, how many deliveries wait for them, and for how long the oldest.';
+
+CREATE OR REPLACE FUNCTION leasehold.webhook_position(p_after text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- A position that can be read from is kept as it was given.
+    select case when p_after = 'latest' then (select c.next from leasehold.changes('latest', 1) c limit 1)
+                when p_after is not null and (select c.next from leasehold.changes(p_after, 1) c limit 1) is not null
+                then p_after
+           end
+$function$;
+comment on function leasehold.webhook_position(p_after text) is
+    'Internal. Where an endpoint begins that is to go on after this. Errors as changes.';
+
+CREATE OR REPLACE FUNCTION leasehold.webhooks_hold()
+ RETURNS leasehold.feed_key
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Also of one that was switched off: it goes on from where it stopped.
+    select case when w."position" is null then (0, '0', 0)::leasehold.feed_key
+                else (split_part(w."position", '.', 2)::integer, split_part(w."position", '.', 3)::xid8,
+                      split_part(w."position", '.', 4)::bigint)::leasehold.feed_key end
+      from leasehold.webhooks w
+     cross join leasehold.feed f
+     where w.status in ('active', 'disabled', 'failed')
+       and (w."position" is null or split_part(w."position", '.', 1) = f.name)
+     order by 1
+     limit 1
+$function$;
+comment on function leasehold.webhooks_hold() is
+    'Internal. The place in the feed from which on an endpoint still needs events, that one included; null where none needs any.';
 
 CREATE OR REPLACE FUNCTION leasehold.whereabouts(p_user_ids text[], p_max_rooms integer DEFAULT 100, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(ord bigint, room_id text, generation bigint, epoch bigint, status text, joined_at timestamp with time zone, last_seen_at timestamp with time zone, lease_expires_at timestamp with time zone)

@@ -20,6 +20,7 @@ use crate::store::{DatabaseSettings, DatabaseUrl, Hints, Migrations, Store};
 use crate::stream::Live;
 use crate::telemetry::Metrics;
 use crate::wake::{Hinting, Wakes};
+use crate::webhooks::{Webhooks, apply_file};
 
 /// How long requests under way have to finish when the service stops, and the database as long again.
 const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -74,7 +75,7 @@ impl Application {
             jobs.spawn(every(interval, stop.clone(), sweep));
         }
         if let Some(older_than) = args.purge.older_than {
-            let store = Store::new(&args.connections.purging(database_url))?;
+            let store = Store::new(&args.connections.purging(database_url.clone()))?;
             let purge = Purge::new(store, older_than);
             jobs.spawn(every(args.purge.interval, stop.clone(), purge));
         }
@@ -82,6 +83,16 @@ impl Application {
             let hinting = Hinting::new(Hints::new(&database)?, wakes.clone(), metrics.clone());
             jobs.spawn(hinting.run(stop.clone()));
         }
+        let webhooks = Webhooks::new(
+            Store::new(&args.connections.delivering(database_url.clone()))?,
+            args.webhook_settings()?,
+            wakes.clone(),
+            metrics.webhooks.clone(),
+        )?;
+        if let Some(path) = &args.webhooks.webhooks_file {
+            apply_file(path, &store, webhooks.reach()).await?;
+        }
+        jobs.spawn(webhooks.clone().run(stop.clone()));
         let live = Live::new(
             presence.clone(),
             wakes.clone(),
@@ -97,6 +108,7 @@ impl Application {
             pulse_key: pulse_key.clone(),
             live,
             wakes,
+            webhooks,
             metrics,
             fields,
             max_batch_items: args.limits.max_batch_items,

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use futures_util::Stream;
 use futures_util::stream::poll_fn;
 use private_postgres::{Cluster, ClusterOptions, default_data_dir};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -19,12 +19,16 @@ use tracing_subscriber::EnvFilter;
 
 use crate::access::Scope;
 use crate::app::Application;
-use crate::config::{AGES, DatabaseArgs, ServeArgs, duration};
-use crate::domain::{RoomId, UserId};
+use crate::config::{AGES, DatabaseArgs, ReachArgs, ServeArgs, duration};
+use crate::domain::{RoomId, UserId, WebhookSecret};
 use crate::http::auth::{NewToken, mint};
 use crate::jobs::{Purge, Sweep};
 use crate::store::{DatabaseSettings, Migrations, Store};
 use crate::telemetry::{LogFormat, Metrics, start_logs};
+use crate::webhooks::send_example;
+
+/// How long a receiver has for an example.
+const EXAMPLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Presence as a fact in Postgres: who is in the room, by lease and epoch.
 #[derive(Debug, Parser)]
@@ -86,6 +90,16 @@ enum Command {
     },
     /// Mint a client token for development, signed with HS256, and print it
     Token(TokenArgs),
+    /// Send a signed example to a receiver of webhooks, and say what it answered
+    WebhookTest {
+        /// The address of the receiver
+        url: String,
+        /// The secret that it verifies with: whsec_ and base64
+        #[arg(long, env = "LEASEHOLD_WEBHOOK_SECRET", hide_env_values = true)]
+        secret: SecretString,
+        #[command(flatten)]
+        reach: ReachArgs,
+    },
     /// Check every invariant in the database, print each violation, exit with 1 if there is any
     Verify {
         #[command(flatten)]
@@ -171,6 +185,12 @@ impl Cli {
             } => purge(&database, older_than).await,
             Command::Token(token) => {
                 println!("{}", mint(&token.secret, &token.claims())?);
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::WebhookTest { url, secret, reach } => {
+                let secret = WebhookSecret::parse(secret.expose_secret())?;
+                let said = send_example(&url, secret, reach.reach(), EXAMPLE_TIMEOUT).await?;
+                println!("{said}");
                 Ok(ExitCode::SUCCESS)
             }
             Command::Erase { database, users } => erase(&database, &users).await,

@@ -20,4 +20,5 @@ pub mod store;
 pub mod stream;
 pub mod telemetry;
 pub mod wake;
+pub mod webhooks;
 pub mod wire;

@@ -72,8 +72,11 @@ pub struct ConnectionArgs {
     pub held_connections: u32,
 }
 
-/// Connections of the hints and of the purge.
-const BESIDE: u32 = 8;
+/// For all endpoints together.
+const WEBHOOK_CONNECTIONS: u32 = 4;
+
+/// Connections of the hints, of the purge and of the webhooks.
+const BESIDE: u32 = 12;
 
 impl ConnectionArgs {
     /// The most that serving opens.
@@ -89,6 +92,15 @@ impl ConnectionArgs {
             held_connections: self.held_connections,
             timeout: self.timeout,
             serves: true,
+        }
+    }
+
+    /// For the webhooks, whose steps are short and delay no request.
+    pub fn delivering(&self, url: DatabaseUrl) -> DatabaseSettings {
+        DatabaseSettings {
+            connections: WEBHOOK_CONNECTIONS,
+            held_connections: 1,
+            ..self.serving(url)
         }
     }
 

@@ -55,6 +55,16 @@ pub struct InvalidSetting {
     allowed: String,
 }
 
+impl InvalidSetting {
+    pub(super) fn new(variable: &'static str, value: Duration, allowed: impl Into<String>) -> Self {
+        Self {
+            variable,
+            value,
+            allowed: allowed.into(),
+        }
+    }
+}
+
 impl LeaseArgs {
     /// The lease lengths, where they fit together.
     ///
@@ -62,15 +72,10 @@ impl LeaseArgs {
     /// [`InvalidSetting`]
     pub fn rules(&self) -> Result<LeaseRules, InvalidSetting> {
         let shown = format_duration;
-        let invalid = |variable, value, allowed| InvalidSetting {
-            variable,
-            value,
-            allowed,
-        };
         let (min, max) = (self.min_lease, self.max_lease);
         if max < min {
             let allowed = format!("at least LEASEHOLD_MIN_LEASE_MS ({})", shown(min));
-            return Err(invalid("LEASEHOLD_MAX_LEASE_MS", max, allowed));
+            return Err(InvalidSetting::new("LEASEHOLD_MAX_LEASE_MS", max, allowed));
         }
         if !(min..=max).contains(&self.lease) {
             let allowed = format!(
@@ -78,11 +83,19 @@ impl LeaseArgs {
                 shown(min),
                 shown(max)
             );
-            return Err(invalid("LEASEHOLD_LEASE_MS", self.lease, allowed));
+            return Err(InvalidSetting::new(
+                "LEASEHOLD_LEASE_MS",
+                self.lease,
+                allowed,
+            ));
         }
         if self.heartbeat >= self.lease {
             let allowed = format!("less than LEASEHOLD_LEASE_MS ({})", shown(self.lease));
-            return Err(invalid("LEASEHOLD_HEARTBEAT_MS", self.heartbeat, allowed));
+            return Err(InvalidSetting::new(
+                "LEASEHOLD_HEARTBEAT_MS",
+                self.heartbeat,
+                allowed,
+            ));
         }
         Ok(LeaseRules {
             default_ms: as_millis(self.lease),

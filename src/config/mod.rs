@@ -13,6 +13,7 @@ mod logs;
 mod purge;
 mod serve;
 mod value;
+mod webhooks;
 
 pub use auth::AuthArgs;
 pub use coalescing::CoalesceArgs;
@@ -25,3 +26,4 @@ pub use logs::LogArgs;
 pub use purge::PurgeArgs;
 pub use serve::ServeArgs;
 pub use value::{AGES, duration};
+pub use webhooks::{ReachArgs, WebhookArgs};

@@ -10,7 +10,7 @@ use clap::Args;
 use super::value::whole;
 use super::{
     AuthArgs, CoalesceArgs, ConnectionArgs, EdgeArgs, InvalidSetting, LeaseArgs, LimitArgs,
-    LiveArgs, LogArgs, PurgeArgs,
+    LiveArgs, LogArgs, PurgeArgs, WebhookArgs,
 };
 use crate::descriptors::Wanted;
 use crate::http::{BodyLimits, ServerSettings, TrustedProxies};
@@ -60,6 +60,10 @@ pub struct ServeArgs {
     /// How long history is kept.
     #[command(flatten)]
     pub purge: PurgeArgs,
+
+    /// What is delivered to others.
+    #[command(flatten)]
+    pub webhooks: WebhookArgs,
 
     /// What is logged.
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Ids that clients choose: of rooms, users and devices.
+//! Ids that clients choose: of rooms, users, devices and webhooks.
 
 use std::fmt;
 
@@ -59,6 +59,11 @@ id! {
 id! {
     /// One of a person's devices; the one without a name is [`DeviceId::unnamed`].
     DeviceId, "deviceId"
+}
+
+id! {
+    /// An address that the feed is delivered to, by the name that an admin gave it.
+    WebhookName, "name"
 }
 
 impl DeviceId {

@@ -15,6 +15,8 @@ mod reason;
 mod removal;
 mod room;
 mod session;
+mod webhook;
+mod webhook_secret;
 mod word;
 
 pub use change::{
@@ -26,7 +28,7 @@ pub use event::Event;
 pub use health::{Backlog, Census, Holder, OpenTransactions, Readiness};
 pub use heartbeat::Heartbeat;
 pub use history::{Erased, JoinPlace, Lifetime, PastSession, Period};
-pub use id::{DeviceId, InvalidId, RoomId, UserId};
+pub use id::{DeviceId, InvalidId, RoomId, UserId, WebhookName};
 pub use join::{Blocked, Elsewhere, IfPresent, Join, JoinLimits, JoinOutcome, JoinRefusal, Joined};
 pub use lease::{Lease, LeaseRules, Status};
 pub use lobby::{Lobby, LobbyChange, LobbyRooms};
@@ -41,4 +43,9 @@ pub use room::{
     Whereabouts,
 };
 pub use session::{SessionKey, SessionOutcome};
+pub use webhook::{
+    Due, DueDelivery, Run, Settled, WebhookChange, WebhookFigures, WebhookOrder, WebhookPlace,
+    WebhookState, WebhookStatus, WebhookTerm, WebhookUnset,
+};
+pub use webhook_secret::{InvalidSecret, WebhookSecret};
 pub use word::UnknownWord;

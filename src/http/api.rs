@@ -10,6 +10,7 @@ use crate::presence::Presence;
 use crate::stream::Live;
 use crate::telemetry::Metrics;
 use crate::wake::Wakes;
+use crate::webhooks::Webhooks;
 use crate::wire::FieldRules;
 
 /// What the handlers share.
@@ -20,6 +21,8 @@ pub struct Api {
     pub live: Live,
     /// For who waits for the feed to grow.
     pub wakes: Wakes,
+    /// Which addresses are delivered to, and where they may be.
+    pub webhooks: Webhooks,
     /// What this instance's own beats are known by.
     pub pulse_key: String,
     /// What is counted here.

@@ -78,6 +78,14 @@ impl ApiError {
         Self::new(Code::MemberNotFound, "the person is not in the room")
     }
 
+    /// 404: nobody made it, or somebody deleted it.
+    pub fn webhook_not_found() -> Self {
+        Self::new(
+            Code::WebhookNotFound,
+            "there is no webhook of this name; PUT makes one",
+        )
+    }
+
     /// 404: no such address.
     pub fn unknown_route() -> Self {
         Self::new(Code::NotFound, "there is nothing at this address")

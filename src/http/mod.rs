@@ -33,6 +33,7 @@ mod routes;
 mod server;
 mod socket;
 mod users;
+mod webhooks;
 
 pub use api::Api;
 pub use auth::Access;

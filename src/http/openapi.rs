@@ -11,7 +11,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::{
     admission, batches, changes, client, docs, events, health, history, lobby, members, metrics,
-    moderation, rooms, socket, users,
+    moderation, rooms, socket, users, webhooks,
 };
 use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as socket_wire};
 
@@ -29,6 +29,7 @@ use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as s
         (name = "users", description = "Seeing where somebody is"),
         (name = "batches", description = "Many members in one call"),
         (name = "moderation", description = "Ending other people's sessions"),
+        (name = "webhooks", description = "Having changes delivered"),
         (name = "history", description = "Who was there when"),
         (name = "operations", description = "Running the service"),
     ),
@@ -63,6 +64,12 @@ use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as s
         socket::open_socket,
         changes::changes,
         changes::change_events,
+        webhooks::set_webhook,
+        webhooks::list_webhooks,
+        webhooks::webhook,
+        webhooks::remove_webhook,
+        webhooks::disable_webhook,
+        webhooks::resume_webhook,
         health::healthz,
         health::readyz,
         metrics::metrics,

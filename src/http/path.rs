@@ -7,7 +7,7 @@ use actix_web::{FromRequest, HttpRequest};
 use percent_encoding::percent_decode_str;
 
 use super::ApiError;
-use crate::domain::{RoomId, UserId};
+use crate::domain::{RoomId, UserId, WebhookName};
 
 /// The room of `/rooms/{roomId}/…`.
 pub(crate) struct RoomPath(pub RoomId);
@@ -30,6 +30,18 @@ impl FromRequest for UserPath {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(segment(request, 2, "userId").and_then(|id| Ok(Self(UserId::parse(id)?))))
+    }
+}
+
+/// The endpoint of `/webhooks/{name}`.
+pub(crate) struct WebhookPath(pub WebhookName);
+
+impl FromRequest for WebhookPath {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(segment(request, 2, "name").and_then(|name| Ok(Self(WebhookName::parse(name)?))))
     }
 }
 

@@ -7,7 +7,7 @@ use actix_web::{FromRequest, Handler, Responder, Route};
 use super::pulse::{PULSE_PATH, pulse};
 use super::{
     Api, ApiError, admission, batches, changes, client, docs, events, health, history, lobby,
-    members, metrics, moderation, openapi, rooms, socket, users,
+    members, metrics, moderation, openapi, rooms, socket, users, webhooks,
 };
 
 /// Every address of the service. Those whose handler takes no [`Access`](super::Access) are public.
@@ -55,6 +55,20 @@ fn addresses() -> Vec<Address> {
         at("/lobby/events", [get(lobby::lobby_events)]),
         at("/changes", [get(changes::changes)]),
         at("/changes/events", [get(changes::change_events)]),
+        at("/webhooks", [get(webhooks::list_webhooks)]),
+        at(
+            "/webhooks/{name}",
+            [
+                put(webhooks::set_webhook),
+                get(webhooks::webhook),
+                delete(webhooks::remove_webhook),
+            ],
+        ),
+        at(
+            "/webhooks/{name}/disable",
+            [post(webhooks::disable_webhook)],
+        ),
+        at("/webhooks/{name}/resume", [post(webhooks::resume_webhook)]),
         at("/healthz", [get(health::healthz)]),
         at("/readyz", [get(health::readyz)]),
         at("/metrics", [get(metrics::metrics)]),

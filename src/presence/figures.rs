@@ -42,6 +42,7 @@ impl Figures {
     async fn show(&self, store: &Store, metrics: &Metrics) -> Result<(), StoreError> {
         // What scans nothing first: it is shown also where the scan fails.
         metrics.backlog.now(&store.backlog().await?);
+        metrics.webhooks.now(&store.webhook_figures().await?);
         metrics.presence.census(store.census().await?);
         *self.read() = Instant::now();
         Ok(())

@@ -9,6 +9,7 @@ mod membership;
 mod moderation;
 mod pulse;
 mod service;
+mod webhooks;
 
 pub use gathered::ListedJoin;
 pub use pulse::PulseSettings;

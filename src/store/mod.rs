@@ -5,6 +5,7 @@ mod beat;
 mod changes;
 mod connector;
 mod counts;
+mod deliveries;
 mod departures;
 mod disconnect;
 mod door;
@@ -34,6 +35,7 @@ mod settings;
 mod sweep;
 mod verify;
 mod waited_for;
+mod webhooks;
 
 pub use address::DatabaseUrl;
 pub use error::StoreError;

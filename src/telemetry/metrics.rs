@@ -6,6 +6,7 @@ use super::queues::{BATCH_SIZE, QueueMetrics};
 use super::registry::Registry;
 use super::{
     BacklogMetrics, ConnectionMetrics, HeldMetrics, PresenceMetrics, RequestMetrics, StreamMetrics,
+    WebhookMetrics,
 };
 
 /// Every metric of one instance; cheap to clone.
@@ -23,6 +24,8 @@ pub struct Metrics {
     pub connections: ConnectionMetrics,
     /// Streams, and hints between instances.
     pub streams: StreamMetrics,
+    /// Webhooks.
+    pub webhooks: WebhookMetrics,
     registry: Registry,
     handle: PrometheusHandle,
 }
@@ -47,6 +50,7 @@ impl Metrics {
             held: HeldMetrics::new(&registry),
             connections: ConnectionMetrics::new(&registry),
             streams: StreamMetrics::new(&registry),
+            webhooks: WebhookMetrics::new(&registry),
             handle: registry.handle(),
             registry,
         })

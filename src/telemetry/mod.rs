@@ -9,6 +9,7 @@ mod queues;
 mod registry;
 mod requests;
 mod streams;
+mod webhooks;
 
 pub use backlog::BacklogMetrics;
 pub use connections::{ConnectionMetrics, DatabaseErrorKind, Pool, PoolFigures};
@@ -18,3 +19,4 @@ pub use presence::PresenceMetrics;
 pub use queues::{HeldMetrics, QueueMetrics};
 pub use requests::{RequestMetrics, RouteMetrics};
 pub use streams::StreamMetrics;
+pub use webhooks::WebhookMetrics;

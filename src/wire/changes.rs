@@ -26,6 +26,11 @@ impl<'a> ChangesAnswer<'a> {
     }
 }
 
+/// A change as the feed shows it, and a webhook.
+pub(super) fn change_json(change: &Change) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&ChangeAnswer::new(change))
+}
+
 /// One thing that happened.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

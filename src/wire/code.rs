@@ -49,6 +49,7 @@ codes! {
         NotFound => "not_found", "There is nothing at this address.";
         RoomNotFound => "room_not_found", "Nobody is in the room, so it does not exist.";
         MemberNotFound => "member_not_found", "The person is not in the room.";
+        WebhookNotFound => "webhook_not_found", "There is no webhook of this name.";
     }
     405 {
         MethodNotAllowed => "method_not_allowed", "The address has other methods; the header `Allow` names them.";

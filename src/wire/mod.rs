@@ -16,6 +16,8 @@ mod participants;
 mod rooms;
 mod session;
 pub mod socket;
+mod webhook_body;
+mod webhooks;
 
 pub use batch::{BatchAnswer, HeartbeatsBody, ItemAnswer, LeavesBody, read_heartbeat, read_leave};
 pub use changes::{ChangeAnswer, ChangesAnswer, write_changes};
@@ -37,3 +39,7 @@ pub use rooms::{
     WhereaboutsMessage,
 };
 pub use session::{CursorBody, HeartbeatBody, SessionBody};
+pub use webhook_body::{runs, webhook_body};
+pub use webhooks::{
+    WebhookAnswer, WebhookBody, WebhooksAnswer, WebhooksFile, no_webhook_place, webhook_place,
+};

@@ -103,7 +103,10 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
         ("GET" | "DELETE", "/users/{userId}/sessions")
         | ("DELETE", "/users/{userId}/history")
         | ("GET", "/changes" | "/changes/events")
-        | ("POST", "/heartbeats" | "/leaves") => &["admin", "server"],
+        | ("POST", "/heartbeats" | "/leaves")
+        | ("GET", "/webhooks")
+        | ("PUT" | "GET" | "DELETE", "/webhooks/{name}")
+        | ("POST", "/webhooks/{name}/disable" | "/webhooks/{name}/resume") => &["admin", "server"],
         _ => unreachable!("say in this table who may ask {method} {path}"),
     }
 }
@@ -135,7 +138,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
                 Method::from_bytes(method.as_bytes()).unwrap(),
                 format!("{}{address}{query}", app.url),
             );
-            if ["POST", "PATCH"].contains(&method) {
+            if ["POST", "PUT", "PATCH"].contains(&method) {
                 request = request.json(&json!({
                     "userId": "alice", "epoch": 1, "cursor": null, "heartbeats": [], "leaves": [],
                     "userIds": ["alice"],

@@ -70,4 +70,5 @@ mod sweep;
 mod tokens;
 mod verify;
 mod wakes;
+mod webhooks;
 mod whereabouts;

@@ -109,7 +109,7 @@ impl Service {
     }
 
     /// Starts it and waits until it says its address, after `mark`.
-    async fn start(mut command: Command, mark: &str) -> Result<Self, String> {
+    pub async fn start(mut command: Command, mark: &str) -> Result<Self, String> {
         let output = NamedTempFile::new().unwrap();
         let child = command
             .stdout(output.reopen().unwrap())

@@ -17,6 +17,7 @@ test: ## Run every check and every test, as CI does
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	scripts/check-sqlx
 	cargo test --locked --workspace
+	scripts/test-clients
 	scripts/check-api 60
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 

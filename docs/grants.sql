@@ -16,12 +16,16 @@ grant insert, update, delete on
     leasehold.room_generations,
     leasehold.epoch_floors,
     leasehold.generation_floors,
+    leasehold.generation_purges,
     leasehold.webhooks,
     leasehold.webhook_deliveries
     to leasehold_service;
 
--- Events are never changed; only a purge removes them.
+-- What happened is never changed: a purge removes it, and an erasure takes out of it who it was.
 grant insert, delete on leasehold.membership_events to leasehold_service;
+grant update (user_id, device_id, join_id, info, ended_by, note) on leasehold.membership_events to leasehold_service;
+grant insert, update on leasehold.erased_floors to leasehold_service;
+grant insert on leasehold.erasures to leasehold_service;
 grant update on leasehold.sweeps, leasehold.purges to leasehold_service;
 
 -- The lease clock.

@@ -312,9 +312,10 @@ begin
                                  where e.room_id = q.room_id and e.user_id = q.user_id),
                                (select f.epoch from leasehold.epoch_floors f
                                  where f.room_id = q.room_id and f.user_id = q.user_id)),
-                           -- Of who is new here, or was erased.
+                           -- Of who is new here, or was erased; hashed only where somebody was.
                            (select f.epoch from leasehold.erased_floors f
-                             where f.person = leasehold.erased_person(q.room_id, q.user_id)),
+                             where (select exists (select from leasehold.erased_floors))
+                               and f.person = leasehold.erased_person(q.room_id, q.user_id)),
                            0) as epoch) last
                  cross join lateral (
                        select count(*) as sessions,

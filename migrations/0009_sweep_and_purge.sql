@@ -125,10 +125,13 @@ begin
     select * into v_from from leasehold.purges;
     select * into v_end from leasehold.feed_end();
 
-    -- Up to the first that is not due: what comes later in the feed is due later.
+    -- Up to the first that is not due: what comes later in the feed is due later. What a clock that
+    -- ran ahead has recorded is as old as what follows it.
     with looked as (
         select h.ctid as place, h.era, h.xact_id, h.event_id, h.kind,
-               bool_and(h.recorded_at < v_now - p_older_than) over in_order as is_due
+               row_number() over in_order as step,
+               h.recorded_at < v_now - p_older_than as is_old,
+               bool_and(h.recorded_at < v_now - p_older_than or h.recorded_at > v_now) over in_order as may_go
           from leasehold.membership_events h
          where (h.era, h.xact_id, h.event_id) > (v_from.looked_era, v_from.looked_xact_id, v_from.looked_event_id)
            and (h.era, h.xact_id, h.event_id) < (v_end.settled_era, v_end.settled_xact_id, 0)
@@ -138,11 +141,10 @@ begin
     )
     select count(*) as events,
            array_agg(l.place) filter (where l.kind = 'ended') as ended,
-           (array_agg((l.era, l.xact_id, l.event_id)::leasehold.feed_key
-                      order by l.era desc, l.xact_id desc, l.event_id desc))[1] as last
+           (array_agg((l.era, l.xact_id, l.event_id)::leasehold.feed_key order by l.step desc))[1] as last
       into v_due
       from looked l
-     where l.is_due;
+     where l.step <= (select max(step) from looked where is_old and may_go);
 
     if v_due.events > 0 then
         update leasehold.purges

@@ -55,6 +55,8 @@ async fn the_service_runs_fully_with_the_documented_grants() {
     assert_eq!(app.leave("r", "alice", 2).await.status(), 204);
     app.join("r", "alice").await;
     assert_eq!(app.delete("/rooms/r").await.status(), 204);
+    assert_eq!(app.delete("/users/bob/history").await.status(), 200);
+    assert_eq!(app.get("/changes").await.status(), 200);
     app.stop().await;
 
     let store = Store::new(&DatabaseSettings {
@@ -67,7 +69,9 @@ async fn the_service_runs_fully_with_the_documented_grants() {
     .unwrap();
     assert!(store.sweep(10).await.unwrap().ran);
     database
-        .execute("update leasehold.room_generations set closed_at = closed_at - interval '1 day'")
+        .execute(
+            "update leasehold.membership_events set recorded_at = recorded_at - interval '1 day'",
+        )
         .await;
     let purged = store.purge(Duration::from_secs(1), 100).await.unwrap();
     assert_eq!(purged.generations_purged, 2);

@@ -148,6 +148,20 @@ async fn sessions_go_when_they_ended_so_long_ago_whatever_the_room_does() {
 }
 
 #[tokio::test]
+async fn what_a_clock_that_ran_ahead_has_recorded_does_not_stop_a_purge() {
+    let database = Database::new().await;
+    visit(&database, "first", "alice", 0).await;
+    visit(&database, "ahead", "alice", 3_000 * DAY_MS).await;
+    visit(&database, "second", "alice", 1).await;
+    visit(&database, "ahead-too", "alice", 3_000 * DAY_MS).await;
+
+    let batch = purge_all(&database.at(t(2 * DAY_MS))).await;
+
+    assert_eq!((batch.generations_purged, batch.events_purged), (3, 6));
+    database.verify().await;
+}
+
+#[tokio::test]
 async fn joins_of_who_is_still_there_do_not_stop_a_purge_of_small_batches() {
     let database = Database::new().await;
     for n in 0..5 {

@@ -1,0 +1,60 @@
+export interface Claims {
+  /** The `userId` that the holder is. */
+  sub: string;
+  /** Rooms, each by its id as it is. */
+  roomIds?: string[];
+  /** How ids of rooms begin. */
+  roomPrefixes?: string[];
+  /** `member` if left out; several are separated by spaces. */
+  scope?: string;
+  /** Shown beside the holder's metadata, and written by nobody else. */
+  info?: { [key: string]: unknown };
+  maxMembers?: number;
+  aud?: string | string[];
+  iss?: string;
+  [claim: string]: unknown;
+}
+
+/** A client token, signed with HS256. */
+export function mintToken(claims: Claims, secret: string, options?: { expiresInSeconds?: number }): string;
+
+export class WebhookError extends Error {}
+
+/**
+ * The content of a webhook that is signed as Standard Webhooks says; throws `WebhookError` for any other.
+ * `body` is the text or the bytes as they came.
+ */
+export function verifyWebhook(
+  body: string | Uint8Array,
+  headers: Headers | { [name: string]: string | string[] | undefined },
+  secrets: string | string[],
+  options?: { toleranceSeconds?: number; now?: number },
+): any;
+
+export interface Leave {
+  roomId: string;
+  userId: string;
+  deviceId?: string;
+  epoch: number;
+}
+
+export interface Heartbeat extends Leave {
+  leaseMs?: number;
+  metadata?: { [key: string]: unknown } | null;
+  cursor?: { [key: string]: unknown } | null;
+}
+
+/** 204, or what went wrong; `status` 0 where the service did not answer. */
+export interface Result {
+  status: number;
+  code?: string;
+  error?: string;
+  retryAfterMs?: number;
+}
+
+/** What a gateway that holds many clients asks, many at once. */
+export class Gateway {
+  constructor(options: { url: string; key?: string; timeoutMs?: number });
+  heartbeats(items: Heartbeat[]): Promise<Result[]>;
+  leaves(items: Leave[]): Promise<Result[]>;
+}

@@ -1185,7 +1185,12 @@ AS $function$
     select f.name, f.era, s.xact_id,
            coalesce(l.era, p.purged_era, 0), coalesce(l.xact_id, p.purged_xact_id, '0'),
            coalesce(l.event_id, p.purged_event_id, 0), coalesce(l.mark, p.purged_mark, '00000000'),
-           exists (select from leasehold.membership_events e where e.era = f.era and e.xact_id >= s.xact_id)
+           -- In order, or the planner expects to meet one soon and reads the whole history.
+           (select e.event_id
+              from leasehold.membership_events e
+             where e.era = f.era and e.xact_id >= s.xact_id
+             order by e.era, e.xact_id, e.event_id
+             limit 1) is not null
       from leasehold.feed f
      cross join leasehold.purges p
      cross join (select leasehold.settled_xact_id() as xact_id offset 0) s
@@ -1574,9 +1579,10 @@ begin
                                  where e.room_id = q.room_id and e.user_id = q.user_id),
                                (select f.epoch from leasehold.epoch_floors f
                                  where f.room_id = q.room_id and f.user_id = q.user_id)),
-                           -- Of who is new here, or was erased.
+                           -- Of who is new here, or was erased; hashed only where somebody was.
                            (select f.epoch from leasehold.erased_floors f
-                             where f.person = leasehold.erased_person(q.room_id, q.user_id)),
+                             where (select exists (select from leasehold.erased_floors))
+                               and f.person = leasehold.erased_person(q.room_id, q.user_id)),
                            0) as epoch) last
                  cross join lateral (
                        select count(*) as sessions,

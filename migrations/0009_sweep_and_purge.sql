@@ -95,6 +95,7 @@ comment on type leasehold.feed_key is
 create function leasehold.purge(
     p_older_than interval,
     p_max_events integer default 10000,
+    p_webhooks_wait interval default '7 days',
     p_now timestamptz default null,
     out ran boolean,
     out generations_purged integer,
@@ -111,6 +112,7 @@ declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_from leasehold.purges;
     v_end record;
+    v_hold leasehold.feed_key;
     v_due record;
 begin
     generations_purged := 0;
@@ -124,6 +126,7 @@ begin
     end if;
     select * into v_from from leasehold.purges;
     select * into v_end from leasehold.feed_end();
+    v_hold := leasehold.webhooks_hold();
 
     -- Up to the first that is not due: what comes later in the feed is due later. What a clock that
     -- ran ahead has recorded is as old as what follows it.
@@ -131,7 +134,9 @@ begin
         select h.ctid as place, h.era, h.xact_id, h.event_id, h.kind,
                row_number() over in_order as step,
                h.recorded_at < v_now - p_older_than as is_old,
-               bool_and(h.recorded_at < v_now - p_older_than or h.recorded_at > v_now) over in_order as may_go
+               bool_and((h.recorded_at < v_now - p_older_than or h.recorded_at > v_now)
+                        and (v_hold is null or (h.era, h.xact_id, h.event_id)::leasehold.feed_key < v_hold
+                             or h.recorded_at < v_now - p_older_than - p_webhooks_wait)) over in_order as may_go
           from leasehold.membership_events h
          where (h.era, h.xact_id, h.event_id) > (v_from.looked_era, v_from.looked_xact_id, v_from.looked_event_id)
            and (h.era, h.xact_id, h.event_id) < (v_end.settled_era, v_end.settled_xact_id, 0)
@@ -220,8 +225,8 @@ begin
 end
 $$;
 
-comment on function leasehold.purge(interval, integer, timestamptz) is
-    'One batch of forgetting: looks at up to p_max_events events and removes the sessions whose end was recorded longer ago than p_older_than, with a lifetime once its last is among them; and blocks that have ended. What a running transaction may still add to is left for the next time. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
+comment on function leasehold.purge(interval, integer, interval, timestamptz) is
+    'One batch of forgetting: looks at up to p_max_events events and removes the sessions whose end was recorded longer ago than p_older_than, with a lifetime once its last is among them; and blocks that have ended. What a running transaction may still add to is left for the next time, and what a webhook has yet to deliver for p_webhooks_wait longer. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
 
 create function leasehold.erase_user(
     p_user_id text,

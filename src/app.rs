@@ -74,9 +74,9 @@ impl Application {
             let sweep = Sweep::new(store.clone(), metrics.clone());
             jobs.spawn(every(interval, stop.clone(), sweep));
         }
-        if let Some(older_than) = args.purge.older_than {
+        if let Some(kept) = args.purge.kept() {
             let store = Store::new(&args.connections.purging(database_url.clone()))?;
-            let purge = Purge::new(store, older_than);
+            let purge = Purge::new(store, kept);
             jobs.spawn(every(args.purge.interval, stop.clone(), purge));
         }
         if args.live.hints {

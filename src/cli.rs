@@ -20,7 +20,7 @@ use tracing_subscriber::EnvFilter;
 use crate::access::Scope;
 use crate::app::Application;
 use crate::config::{AGES, DatabaseArgs, ReachArgs, ServeArgs, duration};
-use crate::domain::{RoomId, UserId, WebhookSecret};
+use crate::domain::{Retention, RoomId, UserId, WebhookSecret};
 use crate::http::auth::{NewToken, mint};
 use crate::jobs::{Purge, Sweep};
 use crate::store::{DatabaseSettings, Migrations, Store};
@@ -326,7 +326,7 @@ async fn sweep(database: &DatabaseArgs) -> anyhow::Result<ExitCode> {
 
 async fn purge(database: &DatabaseArgs, older_than: Duration) -> anyhow::Result<ExitCode> {
     let store = Store::new(&database.once())?;
-    let purged = Purge::new(store.clone(), older_than)
+    let purged = Purge::new(store.clone(), Retention::of(older_than))
         .run_once(&CancellationToken::new())
         .await?;
     store.close().await;

@@ -1,5 +1,7 @@
 //! What was: lifetimes of rooms, and sessions.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
 use super::{Decision, DeviceId, EndReason, RoomId, UserId};
@@ -19,6 +21,25 @@ pub struct Lifetime {
     pub peak_members: Option<i32>,
     /// Sessions that ended until then may be purged; `None` where all are kept.
     pub purged_until: Option<DateTime<Utc>>,
+}
+
+/// For how long history is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// After the end of a session.
+    pub older_than: Duration,
+    /// And so much longer where a webhook has yet to deliver it.
+    pub webhooks_wait: Duration,
+}
+
+impl Retention {
+    /// So long after the end of a session, and a week longer for webhooks.
+    pub fn of(older_than: Duration) -> Self {
+        Self {
+            older_than,
+            webhooks_wait: Duration::from_hours(7 * 24),
+        }
+    }
 }
 
 /// What an erasure did.

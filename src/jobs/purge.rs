@@ -1,13 +1,12 @@
-//! The purge: forgets generations that closed long ago. Off unless somebody says how long to keep.
-
-use std::time::Duration;
+//! The purge: forgets sessions that ended long ago. Off unless somebody says how long to keep.
 
 use tokio_util::sync::CancellationToken;
 
 use super::Job;
+use crate::domain::Retention;
 use crate::store::{Store, StoreError};
 
-/// Events that one transaction takes on, more or less: generations go whole.
+/// Events that one transaction looks at.
 const BATCH: i32 = 10_000;
 
 /// What one run of the purge did.
@@ -27,13 +26,13 @@ pub struct Purged {
 #[derive(Debug, Clone)]
 pub struct Purge {
     store: Store,
-    older_than: Duration,
+    kept: Retention,
 }
 
 impl Purge {
-    /// Keeps what closed less than `older_than` ago, by the database's clock.
-    pub fn new(store: Store, older_than: Duration) -> Self {
-        Self { store, older_than }
+    /// Keeps for so long, by the database's clock.
+    pub fn new(store: Store, kept: Retention) -> Self {
+        Self { store, kept }
     }
 
     /// Batch after batch, until nothing more is due, another purge is at work or `stop` is asked for.
@@ -43,7 +42,7 @@ impl Purge {
     pub async fn run_once(&self, stop: &CancellationToken) -> Result<Purged, StoreError> {
         let mut purged = Purged::default();
         while !stop.is_cancelled() {
-            let batch = self.store.purge(self.older_than, BATCH).await?;
+            let batch = self.store.purge(self.kept, BATCH).await?;
             purged.ran |= batch.ran;
             purged.generations += i64::from(batch.generations_purged);
             purged.events += i64::from(batch.events_purged);
@@ -61,7 +60,7 @@ impl Job for Purge {
 
     async fn step(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let purged = self.run_once(stop).await?;
-        if purged.generations > 0 {
+        if purged.events > 0 {
             tracing::info!(
                 generations = purged.generations,
                 events = purged.events,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::postgres::types::PgInterval;
 
 use super::{Store, StoreError};
-use crate::domain::{Erased, RoomId, UserId};
+use crate::domain::{Erased, Retention, RoomId, UserId};
 
 /// What one batch of the purge did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,24 +32,21 @@ pub(super) fn interval(duration: Duration) -> PgInterval {
 }
 
 impl Store {
-    /// Looks at so many events, the oldest first, and removes the sessions that ended longer ago than this; a
+    /// Looks at so many events, the oldest first, and removes the sessions that ended longer ago than they are kept; a
     /// generation goes with the last of its own.
     ///
     /// # Errors
     /// Where nothing was removed.
-    pub async fn purge(
-        &self,
-        older_than: Duration,
-        max_events: i32,
-    ) -> Result<PurgeBatch, StoreError> {
+    pub async fn purge(&self, kept: Retention, max_events: i32) -> Result<PurgeBatch, StoreError> {
         Ok(sqlx::query_as!(
             PurgeBatch,
             r#"select ran as "ran!", generations_purged as "generations_purged!",
                       events_purged as "events_purged!", blocks_purged as "blocks_purged!",
                       finished as "finished!"
-               from leasehold.purge($1, $2, $3)"#,
-            interval(older_than),
+               from leasehold.purge($1, $2, $3, $4)"#,
+            interval(kept.older_than),
             max_events,
+            interval(kept.webhooks_wait),
             self.now,
         )
         .fetch_one(&self.durable)

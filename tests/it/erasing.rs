@@ -1,5 +1,6 @@
 //! Erasing a person: nobody's history, with everything that holds still holding.
 
+use leasehold::domain::Retention;
 use serde_json::json;
 
 use super::support::race::{Side, at};
@@ -127,7 +128,7 @@ async fn what_was_purged_before_or_is_purged_after_still_counts() {
         let day = std::time::Duration::from_hours(24);
         database
             .at(t(ms))
-            .purge(day, 10_000)
+            .purge(Retention::of(day), 10_000)
             .await
             .unwrap()
             .generations_purged

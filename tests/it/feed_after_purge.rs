@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use leasehold::domain::Retention;
 use serde_json::Value;
 
 use super::support::{App, Database, join, session, t};
@@ -51,7 +52,11 @@ async fn positions(database: &Database, room: &str, part: i32) -> Vec<String> {
 }
 
 async fn purge(database: &Database, ms: i64, generations: i32) {
-    let batch = database.at(t(ms)).purge(DAY, 10_000).await.unwrap();
+    let batch = database
+        .at(t(ms))
+        .purge(Retention::of(DAY), 10_000)
+        .await
+        .unwrap();
     assert_eq!(batch.generations_purged, generations);
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold::domain::Retention;
 use leasehold::store::{DatabaseSettings, Store};
 use serde_json::json;
 
@@ -73,7 +74,10 @@ async fn the_service_runs_fully_with_the_documented_grants() {
             "update leasehold.membership_events set recorded_at = recorded_at - interval '1 day'",
         )
         .await;
-    let purged = store.purge(Duration::from_secs(1), 100).await.unwrap();
+    let purged = store
+        .purge(Retention::of(Duration::from_secs(1)), 100)
+        .await
+        .unwrap();
     assert_eq!(purged.generations_purged, 2);
     assert_eq!(store.verify().await.unwrap(), []);
     store.close().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::domain::{JoinRefusal, StaleReason};
+use leasehold::domain::{JoinRefusal, Retention, StaleReason};
 use leasehold::jobs::Purge;
 use leasehold::store::{PurgeBatch, Store};
 use sqlx::Connection;
@@ -32,7 +32,7 @@ async fn visit(database: &Database, room: &str, user: &str, ms: i64) -> (i64, i6
 }
 
 async fn purge_all(store: &Store) -> PurgeBatch {
-    let batch = store.purge(DAY, 10_000).await.unwrap();
+    let batch = store.purge(Retention::of(DAY), 10_000).await.unwrap();
     assert!(batch.ran && batch.finished, "{batch:?}");
     batch
 }
@@ -173,14 +173,18 @@ async fn joins_of_who_is_still_there_do_not_stop_a_purge_of_small_batches() {
     }
     visit(&database, "other", "alice", 10).await;
     let store = database.at(t(2 * DAY_MS));
-    let done = Purge::new(store.clone(), DAY)
+    let done = Purge::new(store.clone(), Retention::of(DAY))
         .run_once(&CancellationToken::new())
         .await
         .unwrap();
     assert_eq!((done.generations, done.events), (1, 2));
     let mut events = 0;
     for _ in 0..4 {
-        events += store.purge(DAY, 2).await.unwrap().events_purged;
+        events += store
+            .purge(Retention::of(DAY), 2)
+            .await
+            .unwrap()
+            .events_purged;
     }
     assert_eq!(events, 0);
     database.verify().await;
@@ -207,7 +211,7 @@ async fn a_batch_is_bounded_and_the_job_goes_on_until_nothing_is_due() {
         visit(&database, &format!("r{n}"), "alice", n).await;
     }
     let store = database.at(t(2 * DAY_MS));
-    let first = store.purge(DAY, 4).await.unwrap();
+    let first = store.purge(Retention::of(DAY), 4).await.unwrap();
     assert_eq!(
         (
             first.generations_purged,
@@ -216,14 +220,14 @@ async fn a_batch_is_bounded_and_the_job_goes_on_until_nothing_is_due() {
         ),
         (2, 4, false)
     );
-    let smallest = store.purge(DAY, 1).await.unwrap();
+    let smallest = store.purge(Retention::of(DAY), 1).await.unwrap();
     assert_eq!(
         (smallest.events_purged, smallest.finished),
         (0, false),
         "a join goes with its end"
     );
 
-    let rest = Purge::new(store, DAY)
+    let rest = Purge::new(store, Retention::of(DAY))
         .run_once(&CancellationToken::new())
         .await
         .unwrap();
@@ -355,7 +359,7 @@ async fn a_purge_in_flight_and_a_join_do_not_make_an_epoch_go_back() {
     let mut purging = database.connect().await;
     let mut transaction = purging.begin().await.unwrap();
     sqlx::query!(
-        "select ran from leasehold.purge('1 day', 10, $1)",
+        "select ran from leasehold.purge('1 day', 10, p_now => $1)",
         t(2 * DAY_MS)
     )
     .fetch_one(&mut *transaction)
@@ -363,7 +367,11 @@ async fn a_purge_in_flight_and_a_join_do_not_make_an_epoch_go_back() {
     .unwrap();
 
     assert_eq!(visit(&database, "r", "alice", 2 * DAY_MS).await, (2, 2));
-    let second = database.at(t(2 * DAY_MS)).purge(DAY, 10).await.unwrap();
+    let second = database
+        .at(t(2 * DAY_MS))
+        .purge(Retention::of(DAY), 10)
+        .await
+        .unwrap();
     assert!(!second.ran, "one at a time");
     transaction.commit().await.unwrap();
 

@@ -181,13 +181,17 @@ async fn an_endpoint_whose_position_was_purged_says_so_and_goes_on_from_a_chosen
         app.join("r", "alice").await;
     }
     app.leave("r", "alice", 5).await;
-    // The purge could know that it is still needed.
     assert_eq!(held(&database).await, [true]);
-    database
-        .execute(
-            "select leasehold.purge('1 second', 1000000, clock_timestamp() + interval '1 day')",
-        )
-        .await;
+    let purged = async |wait: &str| {
+        let sql = format!(
+            "select events_purged from leasehold.purge('1 second', 1000000, '{wait}', clock_timestamp() + interval '1 day')"
+        );
+        #[expect(clippy::disallowed_methods, reason = "the wait is a variable")]
+        let purged = sqlx::query_scalar::<_, i32>(sqlx::AssertSqlSafe(sql));
+        purged.fetch_one(&database.pool).await.unwrap()
+    };
+    assert_eq!(purged("2 days").await, 0, "the purge waits for it");
+    assert_eq!(purged("1 hour").await, 10, "but not for ever");
     post(&app, "/webhooks/hook/resume").await;
     until(&app, "expired", |state| state["status"] == "expired").await;
     assert!(held(&database).await.is_empty());

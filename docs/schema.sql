@@ -2159,7 +2159,7 @@ $function$;
 comment on function leasehold.prune_rooms(p_room_ids text[], p_now timestamp with time zone, OUT members_expired integer, OUT rooms_closed integer) is
     'Removes the expired sessions of these rooms, and the rooms that this leaves empty. Waits for nobody: what another transaction holds is left for the next time.';
 
-CREATE OR REPLACE FUNCTION leasehold.purge(p_older_than interval, p_max_events integer DEFAULT 10000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean)
+CREATE OR REPLACE FUNCTION leasehold.purge(p_older_than interval, p_max_events integer DEFAULT 10000, p_webhooks_wait interval DEFAULT '7 days'::interval, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean)
  RETURNS record
  LANGUAGE plpgsql
  SET jit TO 'off'
@@ -2169,6 +2169,7 @@ declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_from leasehold.purges;
     v_end record;
+    v_hold leasehold.feed_key;
     v_due record;
 begin
     generations_purged := 0;
@@ -2182,6 +2183,7 @@ begin
     end if;
     select * into v_from from leasehold.purges;
     select * into v_end from leasehold.feed_end();
+    v_hold := leasehold.webhooks_hold();
 
     -- Up to the first that is not due: what comes later in the feed is due later. What a clock that
     -- ran ahead has recorded is as old as what follows it.
@@ -2189,7 +2191,9 @@ begin
         select h.ctid as place, h.era, h.xact_id, h.event_id, h.kind,
                row_number() over in_order as step,
                h.recorded_at < v_now - p_older_than as is_old,
-               bool_and(h.recorded_at < v_now - p_older_than or h.recorded_at > v_now) over in_order as may_go
+               bool_and((h.recorded_at < v_now - p_older_than or h.recorded_at > v_now)
+                        and (v_hold is null or (h.era, h.xact_id, h.event_id)::leasehold.feed_key < v_hold
+                             or h.recorded_at < v_now - p_older_than - p_webhooks_wait)) over in_order as may_go
           from leasehold.membership_events h
          where (h.era, h.xact_id, h.event_id) > (v_from.looked_era, v_from.looked_xact_id, v_from.looked_event_id)
            and (h.era, h.xact_id, h.event_id) < (v_end.settled_era, v_end.settled_xact_id, 0)
@@ -2277,8 +2281,8 @@ begin
     finished := blocks_purged < p_max_events and v_due.events < p_max_events;
 end
 $function$;
-comment on function leasehold.purge(p_older_than interval, p_max_events integer, p_now timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean) is
-    'One batch of forgetting: looks at up to p_max_events events and removes the sessions whose end was recorded longer ago than p_older_than, with a lifetime once its last is among them; and blocks that have ended. What a running transaction may still add to is left for the next time. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
+comment on function leasehold.purge(p_older_than interval, p_max_events integer, p_webhooks_wait interval, p_now timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean) is
+    'One batch of forgetting: looks at up to p_max_events events and removes the sessions whose end was recorded longer ago than p_older_than, with a lifetime once its last is among them; and blocks that have ended. What a running transaction may still add to is left for the next time, and what a webhook has yet to deliver for p_webhooks_wait longer. Call it again until finished; ran is false where another purge is under way. Locks what it removes.';
 
 CREATE OR REPLACE FUNCTION leasehold.readers_blocked_until(p_room_ids text[], p_user_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone)
  RETURNS record

@@ -175,7 +175,8 @@ struct Reader {
 impl Reader {
     /// What it is told next, and who is told what comes then.
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
-        loop {
+        // Where the service stops, reads no longer wait.
+        while !self.api.stop.is_cancelled() {
             let deadline = Instant::now() + self.api.keep_alive;
             let page = read(
                 &self.api,
@@ -208,6 +209,7 @@ impl Reader {
                 }
             }
         }
+        None
     }
 }
 

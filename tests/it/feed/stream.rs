@@ -112,3 +112,19 @@ async fn the_database_away_ends_no_stream_and_loses_nothing() {
     events.expect("ended").await;
     events.expect("room_closed").await;
 }
+
+#[tokio::test]
+async fn a_service_that_stops_ends_the_stream_at_once() {
+    let database = Database::new().await;
+    let app = App::spawn_with(&database, &["--sweep-interval-ms=0", "--drain=0"]).await;
+    app.join("r", "alice").await;
+    let mut events = Events::of(open(&app, "", None).await);
+    events.expect("room_opened").await;
+    events.expect("joined").await;
+    let ending = async { while events.try_next().await.is_some() {} };
+    tokio::time::timeout(Duration::from_secs(5), async {
+        tokio::join!(app.stop(), ending)
+    })
+    .await
+    .unwrap();
+}

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use leasehold::access::Scope;
 use serde_json::{Value, json};
 
-use super::support::{App, Database, Events, join, room, t};
+use super::support::{App, Caller, Database, Events, Proxy, guarded, join, room, t};
 
 async fn counts(app: &App, room: &str) -> Events {
     Events::of(app.get(&format!("/rooms/{room}/events?view=count")).await)
@@ -163,4 +164,49 @@ async fn a_socket_follows_a_room_by_one_view_at_a_time() {
     app.join("r", "alice").await;
     assert_eq!(socket.try_next().await.unwrap()["type"], "joined");
     database.verify().await;
+}
+
+#[tokio::test]
+async fn a_count_reader_hears_that_the_database_is_away_and_how_many_there_are_when_it_is_back() {
+    let database = Database::new().await;
+    let proxy = Proxy::to(&database.url()).await;
+    let flags = ["--poll-ms", "200", "--timeout-ms", "500"];
+    let app = App::spawn_at(&proxy.url, &flags).await;
+    app.join("r", "alice").await;
+    let mut events = counts(&app, "r").await;
+    assert_eq!(events.expect("count").await.data["memberCount"], 1);
+    proxy.silence();
+    assert_eq!(events.expect("stale").await.data["roomId"], "r");
+    database
+        .execute("select leasehold.join_member('r', 'bob', p_lease_ms => 300000)")
+        .await;
+    proxy.open();
+    assert_eq!(events.expect("count").await.data["memberCount"], 2);
+}
+
+#[tokio::test]
+async fn a_count_reader_who_is_put_out_is_told_and_its_stream_ends() {
+    let database = Database::new().await;
+    let app = guarded(&database, &["--poll-ms", "100"]).await;
+    let alice = Caller::new(&app, "alice", Scope::Observer);
+    let bob = Caller::new(&app, "bob", Scope::Observer);
+    let path = "/rooms/r/events?view=count";
+    let (mut hers, mut his) = (
+        Events::of(alice.open(path).await),
+        Events::of(bob.open(path).await),
+    );
+    hers.expect("count").await;
+    his.expect("count").await;
+    let server = Caller::server(&app);
+    server
+        .delete("/rooms/r/participants/alice?blockForMs=60000")
+        .await;
+    let removed = json!({ "roomId": "r", "userId": "alice", "code": "blocked" });
+    assert_eq!(hers.until("removed").await.data, removed);
+    assert!(hers.try_next().await.is_none());
+    assert_eq!(alice.open(path).await.status(), 403);
+    server
+        .post("/rooms/r/join", json!({ "userId": "carol" }))
+        .await;
+    assert_eq!(his.expect("count").await.data["memberCount"], 1);
 }

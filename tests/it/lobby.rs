@@ -2,10 +2,13 @@
 
 use leasehold::access::Scope;
 use leasehold::domain::JoinLimits;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::support::{App, Caller, Database, Events, Proxy, guarded, join, session};
+use super::support::{
+    App, Caller, Database, Events, Proxy, SECRET, Service, guarded, join, mint, session,
+};
 
 /// With polling as good as off: whatever a reader hears in time, something told it.
 const NO_POLL: &[&str] = &["--poll-ms", "60s", "--sweep-interval-ms", "0"];
@@ -269,4 +272,35 @@ async fn a_reader_hears_once_that_the_database_is_away_and_then_what_is_there() 
     let snapshot = events.expect("snapshot").await.data;
     assert_eq!(rooms(&snapshot), ["r-2"]);
     database.verify().await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_credential_that_opened_it() {
+    let database = Database::new().await;
+    let app = guarded(&database, &["--jwt-leeway", "0"]).await;
+    let rooms = Some(vec!["r*".to_owned()]);
+    let token = mint(
+        &SECRET.into(),
+        "alice".to_owned(),
+        rooms,
+        Scope::Observer,
+        2,
+    )
+    .unwrap();
+    let alice = Caller::with(&app, token);
+    let mut events = Events::of(alice.open("/lobby/events?prefix=r").await);
+    events.expect("snapshot").await;
+    assert!(events.try_next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_the_instance_drains() {
+    let database = Database::new().await;
+    let mut service = Service::serve(&database.url(), &["--drain", "1s"]).await;
+    let url = format!("{}/lobby/events", service.url);
+    let mut events = Events::of(reqwest::get(url).await.unwrap());
+    events.expect("snapshot").await;
+    service.signal(Signal::TERM);
+    assert!(events.try_next().await.is_none());
+    assert!(service.ended().await.success());
 }

@@ -63,6 +63,14 @@ pub struct ChangesFilter {
     pub kinds: Option<Vec<ChangeKind>>,
 }
 
+impl ChangesFilter {
+    /// The kinds in the words of the database.
+    pub fn kind_words(&self) -> Option<Vec<String>> {
+        let kinds = self.kinds.as_ref()?.iter();
+        Some(kinds.map(|kind| kind.as_str().to_owned()).collect())
+    }
+}
+
 /// One item of the feed.
 #[derive(Debug, Clone)]
 pub struct Change {

@@ -24,9 +24,7 @@ impl Store {
         filter: &ChangesFilter,
         limit: i32,
     ) -> Result<ChangesOutcome, StoreError> {
-        let kinds = filter.kinds.as_ref();
-        let kinds: Option<Vec<String>> =
-            kinds.map(|kinds| kinds.iter().map(|kind| kind.as_str().to_owned()).collect());
+        let kinds = filter.kind_words();
         let read = sqlx::query!(
             r#"select next as "next!", position, kind, room_id, generation, version, user_id, device_id, epoch,
                       reason, member_count, ended_by, note, info, last_seen_at, at,
@@ -43,12 +41,8 @@ impl Store {
         let rows = match read {
             Ok(rows) => rows,
             Err(error) => {
-                let code = error.as_database_error().and_then(|error| error.code());
-                return match code.as_deref() {
-                    Some(POSITION_EXPIRED) => Ok(ChangesOutcome::PositionExpired),
-                    Some(INVALID_PARAMETER_VALUE) => Ok(ChangesOutcome::NoPosition),
-                    _ => Err(error.into()),
-                };
+                let (expired, none) = (ChangesOutcome::PositionExpired, ChangesOutcome::NoPosition);
+                return position_refused(error, expired, none);
             }
         };
         let first = rows
@@ -102,7 +96,22 @@ impl Store {
     }
 }
 
-fn position(text: String) -> Result<Position, StoreError> {
+/// Which of the two refusals of a position an error is.
+pub(super) fn position_refused<T>(
+    error: sqlx::Error,
+    expired: T,
+    none: T,
+) -> Result<T, StoreError> {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match code.as_deref() {
+        Some(POSITION_EXPIRED) => Ok(expired),
+        Some(INVALID_PARAMETER_VALUE) => Ok(none),
+        _ => Err(error.into()),
+    }
+}
+
+/// The column of a position.
+pub(super) fn position(text: String) -> Result<Position, StoreError> {
     Position::parse(text)
         .map_err(|InvalidPosition| StoreError::Unexpected("a position that is none".into()))
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::types::PgInterval;
-
-use super::webhooks::{filter, position};
+use super::changes::position;
+use super::interval::interval;
+use super::webhooks::filter;
 use super::{Store, StoreError};
 use crate::domain::{
     Due, DueDelivery, Position, RoomId, Run, Settled, WebhookName, WebhookSecret, WebhookStatus,
@@ -69,7 +69,7 @@ impl Store {
             url: row.url,
             secrets: secrets.collect::<Result<_, _>>()?,
             filter: filter(row.room_id, row.prefix, row.kinds)?,
-            position: position(row.position)?,
+            position: row.position.map(position).transpose()?,
         }))
     }
 
@@ -212,13 +212,5 @@ impl Store {
         )
         .fetch_one(&self.durable)
         .await?)
-    }
-}
-
-fn interval(duration: Duration) -> PgInterval {
-    PgInterval {
-        months: 0,
-        days: 0,
-        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
     }
 }

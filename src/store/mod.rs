@@ -18,6 +18,7 @@ mod health;
 mod heartbeat;
 mod hints;
 mod history;
+mod interval;
 mod join;
 mod keys;
 mod leave;

@@ -1,9 +1,6 @@
 //! Forgetting: `leasehold.purge` what ended long ago, `leasehold.erase_user` a person.
 
-use std::time::Duration;
-
-use sqlx::postgres::types::PgInterval;
-
+use super::interval::interval;
 use super::{Store, StoreError};
 use crate::domain::{Erased, Retention, RoomId, UserId};
 
@@ -20,15 +17,6 @@ pub struct PurgeBatch {
     pub blocks_purged: i32,
     /// Nothing more is due.
     pub finished: bool,
-}
-
-/// As Postgres writes it, without days, which are not always of the same length.
-pub(super) fn interval(duration: Duration) -> PgInterval {
-    PgInterval {
-        months: 0,
-        days: 0,
-        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
-    }
 }
 
 impl Store {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::purge::interval;
+use super::interval::interval;
 use super::{Store, StoreError};
 use crate::domain::RoomId;
 

@@ -1,9 +1,10 @@
 //! Endpoints as an admin sees them: `leasehold.set_webhook`, `webhook_states` and what switches them.
 
+use super::changes::{position, position_refused};
 use super::{Store, StoreError};
 use crate::domain::{
-    ChangesFilter, Position, RoomId, WebhookChange, WebhookFigures, WebhookName, WebhookOrder,
-    WebhookPlace, WebhookSecret, WebhookState, WebhookUnset,
+    ChangesFilter, RoomId, WebhookChange, WebhookFigures, WebhookName, WebhookOrder, WebhookPlace,
+    WebhookSecret, WebhookState, WebhookUnset,
 };
 
 impl Store {
@@ -16,10 +17,7 @@ impl Store {
         order: &WebhookOrder,
     ) -> Result<Result<WebhookChange, WebhookUnset>, StoreError> {
         let filter = &order.filter;
-        let kinds: Option<Vec<String>> = filter
-            .kinds
-            .as_ref()
-            .map(|kinds| kinds.iter().map(|kind| kind.as_str().to_owned()).collect());
+        let kinds = filter.kind_words();
         let outcome = sqlx::query_scalar!(
             r#"select outcome as "outcome!" from leasehold.set_webhook($1, $2, $3, $4, $5, $6, $7)"#,
             order.name.as_str(),
@@ -33,7 +31,11 @@ impl Store {
         .fetch_one(&self.durable)
         .await;
         match outcome {
-            Err(error) => Ok(Err(place_refused(error)?)),
+            Err(error) => Ok(Err(position_refused(
+                error,
+                WebhookUnset::PositionExpired,
+                WebhookUnset::NoPosition,
+            )?)),
             Ok(word) => match word.as_str() {
                 "created" => Ok(Ok(WebhookChange::Created)),
                 "changed" => Ok(Ok(WebhookChange::Changed)),
@@ -76,7 +78,7 @@ impl Store {
                     url: row.url,
                     filter: filter(row.room_id, row.prefix, row.kinds)?,
                     status: row.status.parse()?,
-                    position: position(row.position)?,
+                    position: row.position.map(position).transpose()?,
                     failures: row.failures,
                     last_success_at: row.last_success_at,
                     last_failure_at: row.last_failure_at,
@@ -133,7 +135,11 @@ impl Store {
         match found {
             Ok(true) => Ok(Ok(())),
             Ok(false) => Ok(Err(WebhookUnset::Unknown)),
-            Err(error) => Ok(Err(place_refused(error)?)),
+            Err(error) => Ok(Err(position_refused(
+                error,
+                WebhookUnset::PositionExpired,
+                WebhookUnset::NoPosition,
+            )?)),
         }
     }
 
@@ -184,12 +190,6 @@ impl WebhookPlace {
     }
 }
 
-/// The column of a position.
-pub(super) fn position(text: Option<String>) -> Result<Option<Position>, StoreError> {
-    let position = text.map(Position::parse).transpose();
-    position.map_err(|error| StoreError::Unexpected(format!("a position that is {error}")))
-}
-
 /// The columns of a filter.
 pub(super) fn filter(
     room_id: Option<String>,
@@ -202,14 +202,4 @@ pub(super) fn filter(
         prefix,
         kinds: kinds.transpose()?,
     })
-}
-
-/// Why the feed cannot be read from there, where that is what went wrong.
-fn place_refused(error: sqlx::Error) -> Result<WebhookUnset, StoreError> {
-    let code = error.as_database_error().and_then(|error| error.code());
-    match code.as_deref() {
-        Some("LH410") => Ok(WebhookUnset::PositionExpired),
-        Some("22023") => Ok(WebhookUnset::NoPosition),
-        _ => Err(error.into()),
-    }
 }

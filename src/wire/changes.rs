@@ -35,7 +35,7 @@ pub(super) fn change_json(change: &Change) -> Result<String, serde_json::Error> 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Change)]
-pub struct ChangeAnswer<'a> {
+struct ChangeAnswer<'a> {
     position: &'a str,
     /// `room_opened`, `joined`, `ended` or `room_closed`.
     kind: &'static str,
@@ -64,8 +64,7 @@ pub struct ChangeAnswer<'a> {
 }
 
 impl<'a> ChangeAnswer<'a> {
-    /// As it was read.
-    pub fn new(change: &'a Change) -> Self {
+    fn new(change: &'a Change) -> Self {
         let session = change.session.as_ref();
         Self {
             position: change.position.as_str(),
@@ -92,8 +91,7 @@ impl<'a> ChangeAnswer<'a> {
 pub fn write_changes(page: &Changes, after: Option<&Position>) -> String {
     let mut text = String::new();
     for change in &page.changes {
-        let body = serde_json::to_string(&ChangeAnswer::new(change))
-            .expect("strings, numbers and JSON are JSON");
+        let body = change_json(change).expect("strings, numbers and JSON are JSON");
         let (id, event) = (change.position.as_str(), change.kind.as_str());
         write!(text, "id: {id}\nevent: {event}\ndata: {body}\n\n")
             .expect("a string takes whatever is written to it");

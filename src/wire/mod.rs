@@ -20,7 +20,7 @@ mod webhook_body;
 mod webhooks;
 
 pub use batch::{BatchAnswer, HeartbeatsBody, ItemAnswer, LeavesBody, read_heartbeat, read_leave};
-pub use changes::{ChangeAnswer, ChangesAnswer, write_changes};
+pub use changes::{ChangesAnswer, write_changes};
 pub use code::Code;
 pub use count::{CountAnswer, view};
 pub use error::{ErrorBody, ErrorDetails, InvalidRequest};

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use leasehold::domain::Retention;
 use serde_json::Value;
 
-use super::support::{App, Database, join, session, t};
+use super::support::{App, Database, join, purge_settled, session, t};
 
 const DAY: Duration = Duration::from_hours(24);
 const DAY_MS: i64 = 86_400_000;
@@ -52,11 +51,7 @@ async fn positions(database: &Database, room: &str, part: i32) -> Vec<String> {
 }
 
 async fn purge(database: &Database, ms: i64, generations: i32) {
-    let batch = database
-        .at(t(ms))
-        .purge(Retention::of(DAY), 10_000)
-        .await
-        .unwrap();
+    let batch = purge_settled(&database.at(t(ms)), DAY).await;
     assert_eq!(batch.generations_purged, generations);
 }
 

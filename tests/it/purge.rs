@@ -9,7 +9,7 @@ use sqlx::Connection;
 use tokio_util::sync::CancellationToken;
 
 use super::support::race::{Side, at};
-use super::support::{Database, Renew, beat, join, room, session, t};
+use super::support::{Database, Renew, beat, join, purge_settled, room, session, t};
 
 const DAY: Duration = Duration::from_hours(24);
 const DAY_MS: i64 = 86_400_000;
@@ -32,7 +32,7 @@ async fn visit(database: &Database, room: &str, user: &str, ms: i64) -> (i64, i6
 }
 
 async fn purge_all(store: &Store) -> PurgeBatch {
-    let batch = store.purge(Retention::of(DAY), 10_000).await.unwrap();
+    let batch = purge_settled(store, DAY).await;
     assert!(batch.ran && batch.finished, "{batch:?}");
     batch
 }

@@ -33,11 +33,14 @@ pub use service::{Service, command, run, text};
 pub use socket::Socket;
 pub use token::mint;
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use leasehold::domain::{
-    DeviceId, Heartbeat, IfPresent, Join, Lease, RoomId, SessionKey, SessionOutcome, UserId,
+    DeviceId, Heartbeat, IfPresent, Join, Lease, Retention, RoomId, SessionKey, SessionOutcome,
+    UserId,
 };
-use leasehold::store::{Store, StoreError};
+use leasehold::store::{PurgeBatch, Store, StoreError};
 
 /// An instant of fake time, in milliseconds after an arbitrary start.
 pub fn t(ms: i64) -> DateTime<Utc> {
@@ -124,4 +127,25 @@ impl Renew for Store {
         }
         Ok(outcomes)
     }
+}
+
+/// Purges until nothing is due; what it did in all. A transaction of another database that has just ended
+/// cannot be placed, and holds the newest events back for a moment: so it is asked several times.
+pub async fn purge_settled(store: &Store, older_than: Duration) -> PurgeBatch {
+    let mut all = store
+        .purge(Retention::of(older_than), 10_000)
+        .await
+        .unwrap();
+    for _ in 0..5 {
+        let batch = store
+            .purge(Retention::of(older_than), 10_000)
+            .await
+            .unwrap();
+        all.ran &= batch.ran;
+        all.finished = batch.finished;
+        all.generations_purged += batch.generations_purged;
+        all.events_purged += batch.events_purged;
+        all.blocks_purged += batch.blocks_purged;
+    }
+    all
 }

@@ -1,13 +1,12 @@
 //! Settings of the edge: which pages may ask, how often, and how slowly.
 
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
 
-use super::value::{millis, whole};
+use super::value::{millis, network, whole};
 use crate::http::OriginPattern;
 use crate::http::auth::RateSettings;
 
@@ -19,7 +18,8 @@ pub struct EdgeArgs {
     pub cors_origins: Vec<Option<OriginPattern>>,
 
     /// Addresses and networks of proxies whose X-Forwarded-For tells the client's address, like 10.0.0.0/8, separated by commas
-    #[arg(long, env = "LEASEHOLD_TRUSTED_PROXIES", value_delimiter = ',', value_parser = network)]
+    #[arg(long, env = "LEASEHOLD_TRUSTED_PROXIES", value_delimiter = ',',
+          value_parser = network("LEASEHOLD_TRUSTED_PROXIES", "10.0.0.0/8, 192.0.2.1 or fd00::/8"))]
     pub trusted_proxies: Vec<Option<IpNet>>,
 
     /// Requests a second that one client may make; unlimited if left out
@@ -59,20 +59,6 @@ fn origin(text: &str) -> Result<Option<OriginPattern>, &'static str> {
         "" => Ok(None),
         origin => origin.parse().map(Some),
     }
-}
-
-/// The same for a network, or one address.
-fn network(text: &str) -> Result<Option<IpNet>, &'static str> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let network = text
-        .parse()
-        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    network.map(Some).map_err(|_| {
-        "LEASEHOLD_TRUSTED_PROXIES must be addresses or networks, like 10.0.0.0/8, 192.0.2.1 or fd00::/8"
-    })
 }
 
 impl EdgeArgs {

@@ -1,11 +1,13 @@
 //! How values are written: whole numbers and durations, within a range that the error names.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
 use humantime::{format_duration, parse_duration};
+use ipnet::IpNet;
 
 /// From a second to a hundred years: for what is not a matter of a request.
 pub const AGES: RangeInclusive<Duration> =
@@ -51,6 +53,25 @@ pub fn duration(
                     format_duration(*range.end())
                 )
             })
+    }
+}
+
+/// A network, or one address; `None` for what an empty variable leaves.
+pub(super) fn network(
+    variable: &'static str,
+    examples: &'static str,
+) -> impl Fn(&str) -> Result<Option<IpNet>, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let network = text
+            .parse()
+            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network
+            .map(Some)
+            .map_err(|_| format!("{variable} must be addresses or networks, like {examples}"))
     }
 }
 

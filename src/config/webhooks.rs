@@ -1,13 +1,12 @@
 //! Webhooks: which there are from the start, where they may lead, and how patient the service is with them.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
 
-use super::value::{duration, millis, whole};
+use super::value::{duration, millis, network, whole};
 use super::{AGES, InvalidSetting, ServeArgs};
 use crate::webhooks::{Reach, WebhookSettings};
 
@@ -47,7 +46,8 @@ pub struct WebhookArgs {
 #[derive(Debug, Clone, Args)]
 pub struct ReachArgs {
     /// Networks that webhooks may lead to beside the public internet, like 10.1.0.0/16, separated by commas
-    #[arg(long, env = "LEASEHOLD_WEBHOOKS_ALLOW", value_delimiter = ',', value_parser = network)]
+    #[arg(long, env = "LEASEHOLD_WEBHOOKS_ALLOW", value_delimiter = ',',
+          value_parser = network("LEASEHOLD_WEBHOOKS_ALLOW", "10.1.0.0/16, 192.168.1.7 or fd00::/8"))]
     pub webhooks_allow: Vec<Option<IpNet>>,
 }
 
@@ -56,19 +56,6 @@ impl ReachArgs {
     pub fn reach(&self) -> Reach {
         Reach::new(self.webhooks_allow.iter().flatten().copied().collect())
     }
-}
-
-fn network(text: &str) -> Result<Option<IpNet>, &'static str> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let network = text
-        .parse()
-        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    network.map(Some).map_err(|_| {
-        "LEASEHOLD_WEBHOOKS_ALLOW must be addresses or networks, like 10.1.0.0/16, 192.168.1.7 or fd00::/8"
-    })
 }
 
 impl ServeArgs {

@@ -6,14 +6,15 @@ use std::time::Duration;
 use clap::CommandFactory;
 use leasehold::cli::Cli;
 use leasehold::telemetry::Metrics;
-use sqlx::PgConnection;
+use private_postgres::{Cluster, ClusterOptions};
+use sqlx::{Connection, PgConnection};
 
 use super::support::curl::{self, Command};
-use super::support::{App, Database, Document, Example, psql, signature};
+use super::support::{App, Database, Document, Example, psql, run, signature, text};
 
 /// As a reader of the documents would have set it.
-async fn connect(database: &Database) -> PgConnection {
-    let mut connection = database.connect().await;
+async fn connect(url: &str) -> PgConnection {
+    let mut connection = PgConnection::connect(url).await.unwrap();
     psql::run(
         &mut connection,
         "set timezone = 'UTC';\nset lc_messages = 'C';\nset datestyle = 'ISO';\n",
@@ -77,10 +78,15 @@ fn exactly(text: &str) -> String {
         .collect()
 }
 
-/// Runs the SQL of a document in one session on a database of its own.
+/// Runs the SQL of a document in one session on a server of its own: what ends in other databases holds the
+/// feed back for a moment.
 async fn run_sql_of(path: &str, at_least: usize) {
-    let database = Database::new().await;
-    let mut connection = connect(&database).await;
+    let options = ClusterOptions::throw_away("documents").setting("autovacuum", "off");
+    let server = Cluster::start(options).unwrap();
+    let url = server.url("postgres");
+    let migrated = run(&["migrate"], &url);
+    assert!(migrated.status.success(), "{}", text(&migrated.stderr));
+    let mut connection = connect(&url).await;
     let document = Document::read(path);
     let mut outputs: Vec<(Example, String)> = Vec::new();
     for example in document.examples() {
@@ -93,7 +99,10 @@ async fn run_sql_of(path: &str, at_least: usize) {
     }
     assert!(outputs.len() >= at_least, "only {} examples", outputs.len());
     document.expect(outputs, exactly);
-    database.verify().await;
+    let violations = psql::run(&mut connection, "select * from leasehold.verify();\n").await;
+    assert_eq!(violations, "(0 rows)\n");
+    connection.close().await.unwrap();
+    server.stop().unwrap();
 }
 
 #[tokio::test]
@@ -161,7 +170,7 @@ async fn the_sql_reference_has_every_public_function_table_and_view() {
 async fn run_commands_of(path: &str, at_least: usize) {
     let database = Database::new().await;
     let app = App::spawn(&database).await;
-    let mut connection = connect(&database).await;
+    let mut connection = connect(&database.url()).await;
     let document = Document::read(path);
     let mut outputs = Vec::new();
     for example in document.examples() {

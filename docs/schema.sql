@@ -1007,7 +1007,7 @@ comment on function leasehold.disconnect_members(p_room_ids text[], p_user_ids t
     'Marks sessions whose transport was lost, one request per position of the arrays; no lease changes. Outcomes: disconnected, busy where another transaction holds the session, or the same as stale_reason. Locks the sessions; waits for nobody. Errors: 22023.';
 
 CREATE OR REPLACE FUNCTION leasehold.due_deliveries(p_name text, p_epoch bigint, p_revision bigint, p_busy_room_ids text[], p_limit integer)
- RETURNS TABLE(pending bigint, as_of timestamp with time zone, seq bigint, delivery_id text, room_id text, items text, attempts integer)
+ RETURNS TABLE(pending bigint, as_of timestamp with time zone, seq bigint, delivery_id text, room_id text, items text)
  LANGUAGE plpgsql
 AS $function$
 declare
@@ -1037,7 +1037,7 @@ begin
          where d.name = p_name and d.seq = c.seq
         returning d.*
     )
-    select w.deliveries, v_now, b.seq, b.delivery_id, b.room_id, b.items, b.attempts
+    select w.deliveries, v_now, b.seq, b.delivery_id, b.room_id, b.items
       from waiting w
       left join begun b on true
      order by b.seq;
@@ -1237,7 +1237,8 @@ begin
             using errcode = 'invalid_parameter_value',
                   hint = 'Pass the next or a position of an earlier answer, latest, or null for the oldest that is kept.';
     end if;
-    era := v_words[2]; xact_id := v_words[3]::xid8; event_id := v_words[4]; part := v_words[5];
+    select k.era, k.xact_id, k.event_id into era, xact_id, event_id from leasehold.position_key(p_position) k;
+    part := v_words[5];
     select * into v_feed from leasehold.feed;
     select * into v_purges from leasehold.purges;
     v_stands := v_words[1] = v_feed.name
@@ -2064,6 +2065,14 @@ end
 $function$;
 comment on function leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[]) is
     'Internal. For each request this word where it was done, busy where another transaction holds its session, and else why it is stale.';
+
+CREATE OR REPLACE FUNCTION leasehold.position_key(p_position text)
+ RETURNS leasehold.feed_key
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ROW((split_part(p_position, '.'::text, 2))::integer, (split_part(p_position, '.'::text, 3))::xid8, (split_part(p_position, '.'::text, 4))::bigint)::leasehold.feed_key;
+comment on function leasehold.position_key(p_position text) is
+    'Internal. The place of the event that a position stands at.';
 
 CREATE OR REPLACE FUNCTION leasehold.position_text(p_name text, p_era integer, p_xact_id xid8, p_event_id bigint, p_part integer, p_mark text)
  RETURNS text
@@ -3272,8 +3281,7 @@ CREATE OR REPLACE FUNCTION leasehold.webhooks_hold()
 AS $function$
     -- Also of one that was switched off: it goes on from where it stopped.
     select case when w."position" is null then (0, '0', 0)::leasehold.feed_key
-                else (split_part(w."position", '.', 2)::integer, split_part(w."position", '.', 3)::xid8,
-                      split_part(w."position", '.', 4)::bigint)::leasehold.feed_key end
+                else leasehold.position_key(w."position") end
       from leasehold.webhooks w
      cross join leasehold.feed f
      where w.status in ('active', 'disabled', 'failed')

@@ -56,6 +56,15 @@ create function leasehold.position_text(
 comment on function leasehold.position_text(text, integer, xid8, bigint, integer, text) is
     'Internal. How a position is written. Part 0 opens the room, 1 is the event itself, 2 closes the room or is behind all of it.';
 
+create function leasehold.position_key(p_position text)
+    returns leasehold.feed_key
+    language sql immutable parallel safe
+    return (split_part(p_position, '.', 2)::integer, split_part(p_position, '.', 3)::xid8,
+            split_part(p_position, '.', 4)::bigint)::leasehold.feed_key;
+
+comment on function leasehold.position_key(text) is
+    'Internal. The place of the event that a position stands at.';
+
 create function leasehold.feed_place(
     p_position text,
     out era integer,
@@ -82,7 +91,8 @@ begin
             using errcode = 'invalid_parameter_value',
                   hint = 'Pass the next or a position of an earlier answer, latest, or null for the oldest that is kept.';
     end if;
-    era := v_words[2]; xact_id := v_words[3]::xid8; event_id := v_words[4]; part := v_words[5];
+    select k.era, k.xact_id, k.event_id into era, xact_id, event_id from leasehold.position_key(p_position) k;
+    part := v_words[5];
     select * into v_feed from leasehold.feed;
     select * into v_purges from leasehold.purges;
     v_stands := v_words[1] = v_feed.name

@@ -136,8 +136,7 @@ create function leasehold.due_deliveries(
         seq bigint,
         delivery_id text,
         room_id text,
-        items text,
-        attempts integer
+        items text
     )
     language plpgsql
 as $$
@@ -168,7 +167,7 @@ begin
          where d.name = p_name and d.seq = c.seq
         returning d.*
     )
-    select w.deliveries, v_now, b.seq, b.delivery_id, b.room_id, b.items, b.attempts
+    select w.deliveries, v_now, b.seq, b.delivery_id, b.room_id, b.items
       from waiting w
       left join begun b on true
      order by b.seq;
@@ -281,8 +280,7 @@ create function leasehold.webhooks_hold()
 as $$
     -- Also of one that was switched off: it goes on from where it stopped.
     select case when w."position" is null then (0, '0', 0)::leasehold.feed_key
-                else (split_part(w."position", '.', 2)::integer, split_part(w."position", '.', 3)::xid8,
-                      split_part(w."position", '.', 4)::bigint)::leasehold.feed_key end
+                else leasehold.position_key(w."position") end
       from leasehold.webhooks w
      cross join leasehold.feed f
      where w.status in ('active', 'disabled', 'failed')

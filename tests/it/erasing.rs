@@ -1,10 +1,9 @@
 //! Erasing a person: nobody's history, with everything that holds still holding.
 
-use leasehold::domain::Retention;
 use serde_json::json;
 
 use super::support::race::{Side, at};
-use super::support::{App, Database, join, run, session, t, text};
+use super::support::{App, Database, join, purge_settled, run, session, t, text};
 
 /// The tables of which any row has this word in it.
 #[expect(clippy::disallowed_methods, reason = "the table is a variable")]
@@ -126,11 +125,8 @@ async fn what_was_purged_before_or_is_purged_after_still_counts() {
     };
     let purge = async |ms| {
         let day = std::time::Duration::from_hours(24);
-        database
-            .at(t(ms))
-            .purge(Retention::of(day), 10_000)
+        purge_settled(&database.at(t(ms)), day)
             .await
-            .unwrap()
             .generations_purged
     };
     assert_eq!(visit(0).await, 1);

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::domain::Retention;
 use leasehold::store::{DatabaseSettings, Store};
 use serde_json::json;
 
-use super::support::{App, Database};
+use super::support::{App, Database, purge_settled};
 
 const GRANTS: &str = include_str!("../../docs/grants.sql");
 
@@ -74,10 +73,7 @@ async fn the_service_runs_fully_with_the_documented_grants() {
             "update leasehold.membership_events set recorded_at = recorded_at - interval '1 day'",
         )
         .await;
-    let purged = store
-        .purge(Retention::of(Duration::from_secs(1)), 100)
-        .await
-        .unwrap();
+    let purged = purge_settled(&store, Duration::from_secs(1)).await;
     assert_eq!(purged.generations_purged, 2);
     assert_eq!(store.verify().await.unwrap(), []);
     store.close().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Response;
 
 use super::read;
-use crate::support::{App, Database, Events, Proxy};
+use crate::support::{App, Database, Events, Proxy, purge_settled};
 
 const NO_SWEEP: &[&str] = &["--sweep-interval-ms=0"];
 
@@ -87,7 +87,7 @@ async fn a_reader_that_what_follows_was_purged_under_is_told_and_its_stream_ends
         )
         .await;
     // Of its own, as a transaction's own changes are not settled for it.
-    database.execute("select leasehold.purge('0')").await;
+    purge_settled(&database.store, Duration::ZERO).await;
     proxy.open();
     events.until("position_expired").await;
     assert!(events.try_next().await.is_none());

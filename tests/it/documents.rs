@@ -81,7 +81,8 @@ fn exactly(text: &str) -> String {
 /// Runs the SQL of a document in one session on a server of its own: what ends in other databases holds the
 /// feed back for a moment.
 async fn run_sql_of(path: &str, at_least: usize) {
-    let options = ClusterOptions::throw_away("documents").setting("autovacuum", "off");
+    let purpose = format!("document-{}", path.replace(['/', '.'], "-"));
+    let options = ClusterOptions::throw_away(&purpose).setting("autovacuum", "off");
     let server = Cluster::start(options).unwrap();
     let url = server.url("postgres");
     let migrated = run(&["migrate"], &url);

@@ -40,7 +40,8 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
         (
             _,
             "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/client.js" | "/client/{file}"
-            | "/docs" | "/docs/{file:.*}",
+            | "/docs" | "/docs/{file:.*}" | "/" | "/console" | "/console/{file}" | "/demo"
+            | "/demo/{file}" | "/shared/{file}",
         ) => &[
             "nobody",
             "alice",

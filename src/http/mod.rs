@@ -29,6 +29,7 @@ mod page;
 mod pages;
 mod path;
 mod peer;
+mod period;
 mod pulse;
 mod rooms;
 mod routes;

@@ -57,6 +57,7 @@ use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as s
         admission::blocks,
         history::generations,
         history::generation_sessions,
+        history::outages,
         events::events,
         events::events_of_rooms,
         lobby::lobby_events,

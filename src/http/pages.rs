@@ -19,7 +19,44 @@ const START: &str = include_str!("../../web/index.html");
 const SHARED: Files = embedded!["web/shared", "icon.svg", "page.css", "start.js"];
 
 const CONSOLE: &str = include_str!("../../web/console/index.html");
-const CONSOLE_FILES: Files = embedded!["web/console", "console.css"];
+const CONSOLE_FILES: Files = embedded![
+    "web/console",
+    "api.js",
+    "chart.js",
+    "clock.js",
+    "confirm.js",
+    "console.css",
+    "directory.js",
+    "dom.js",
+    "ends.js",
+    "follow.js",
+    "format.js",
+    "history.js",
+    "leases.js",
+    "main.js",
+    "metrics.js",
+    "moderation.js",
+    "overview.js",
+    "parts.js",
+    "past.js",
+    "people.js",
+    "person-dialog.js",
+    "person.js",
+    "room-tabs.js",
+    "room.js",
+    "rooms.js",
+    "route.js",
+    "session-table.js",
+    "sign-in.js",
+    "signals.js",
+    "stage.js",
+    "time-scale.js",
+    "timeline.css",
+    "timeline.js",
+    "virtual-list.js",
+    "webhooks.js",
+    "window.js",
+];
 
 const DEMO: &str = include_str!("../../web/demo/index.html");
 const DEMO_FILES: Files = embedded!["web/demo", "demo.css"];

@@ -39,6 +39,7 @@ fn addresses() -> Vec<Address> {
             "/rooms/{roomId}/generations/{generation}/sessions",
             [get(history::generation_sessions)],
         ),
+        at("/outages", [get(history::outages)]),
         at("/users/{userId}/rooms", [get(users::user_rooms)]),
         at(
             "/users/{userId}/sessions",

@@ -18,7 +18,8 @@ export function line(values, most, length) {
   const parts = values.map((value, at) => {
     if (value === null) return ((isDown = false), "");
     const x = ((at + length - values.length) / Math.max(1, length - 1)) * WIDTH;
-    const part = `${isDown ? "L" : "M"}${x.toFixed(1)},${(HEIGHT - (value / most) * HEIGHT).toFixed(1)}`;
+    const place = `${x.toFixed(1)},${(HEIGHT - (value / most) * HEIGHT).toFixed(1)}`;
+    const part = isDown ? `L${place}` : `M${place}h0`;
     isDown = true;
     return part;
   });
@@ -59,9 +60,7 @@ export class Chart {
       s("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }),
       ...named.map(([, each], at) => s("path", { class: `series series-${at % 6}`, d: line(each, most, length) })),
     );
-    const now = named.length === 1 ? last(named[0][1]) : sum(named.map(([, each]) => last(each)));
-    const isSum = this.#unit === "/s";
-    setText(this.#value, named.length > 1 && !isSum ? "" : figure(now ?? (isSum && values.length ? 0 : null), this.#unit));
+    setText(this.#value, figure(this.#headline(named.map(([, each]) => last(each))), this.#unit));
     setText(this.#scale, `0 to ${figure(most, this.#unit)}, the last ${duration(length * everyMs)}`);
     this.#legend.replaceChildren(
       ...(named.length > 1 || named[0]?.[0] ? named : []).map(([name, each], at) =>
@@ -75,11 +74,14 @@ export class Chart {
       ),
     );
     const said = named.map(([name, each]) => `${name} ${figure(last(each), this.#unit)}`.trim()).join(", ");
-    this.#picture.setAttribute("aria-label", `${this.#heading}: ${said || "nothing yet"}`);
+    this.#picture.setAttribute("aria-label", `${this.#heading}: ${said || "none"}`);
+  }
+
+  /** Of rates by code all together, of others the largest. */
+  #headline(values) {
+    const known = values.filter((value) => value !== null);
+    if (this.#unit === "/s") return known.reduce((all, value) => all + value, 0);
+    return known.length ? Math.max(...known) : null;
   }
 }
 
-function sum(values) {
-  const known = values.filter((value) => value !== null);
-  return known.length ? known.reduce((all, value) => all + value, 0) : null;
-}

@@ -85,7 +85,7 @@ export function historyView({ id: roomId, query, signal, replaceQuery }) {
     const bands = lifetimes.map(({ generation, openedAtMs, closedAtMs, closeReason, peakMembers }) => ({
       from: openedAtMs,
       to: closedAtMs ?? now,
-      label: `Lifetime ${generation} · ${closeReason ? endText(closeReason) : "open"} · at most ${count(peakMembers ?? 0, "person", "people")}`,
+      label: `Lifetime ${generation} · ${closeReason ? `ended: ${endText(closeReason)}` : "open"} · at most ${count(peakMembers ?? 0, "person", "people")}`,
     }));
     timeline.show({ lifetimes: bands, outages: gaps.spans, sessions, bounds, now }, window);
     tell();

@@ -7,6 +7,7 @@ import { live, title } from "./parts.js";
 
 /** The service reads the figures of its database no more often. */
 const EVERY_MS = 5000;
+const MOST_LINES = 6;
 /** Five minutes. */
 const LENGTH = 60;
 
@@ -124,8 +125,14 @@ function keep(values, value) {
   if (values.length > LENGTH) values.shift();
 }
 
-/** Each name that was ever there as a line, with gaps where it was not. */
+/**
+ * Each name as a line, with gaps where it was not there. Of several those that were ever above 0, the most that
+ * can be told apart.
+ */
 function seriesOf(values) {
-  const names = new Set(values.flatMap((each) => [...each.keys()]));
-  return new Map([...names].sort().map((name) => [name, values.map((each) => each.get(name) ?? null)]));
+  const most = new Map();
+  for (const each of values) for (const [name, value] of each) most.set(name, Math.max(most.get(name) ?? 0, value));
+  const names = [...most.keys()].filter((name) => most.size === 1 || most.get(name) > 0);
+  const shown = names.sort((a, b) => most.get(b) - most.get(a)).slice(0, MOST_LINES).sort();
+  return new Map(shown.map((name) => [name, values.map((each) => each.get(name) ?? null)]));
 }

@@ -7,7 +7,9 @@ import { inSight, toShow } from "./window.js";
 
 const LANE = 38;
 const BAR = { y: 18, height: 14 };
-const AXIS = 44;
+/** The axis without, and with, the strip that names lifetimes. */
+const AXIS = 24;
+const STRIP = 20;
 
 /**
  * Sessions as bars over time, one lane for each of `laneOf`, on the lifetimes of their room, with a window into
@@ -17,7 +19,7 @@ export class Timeline {
   #laneOf;
   #onWindow;
   #overview = new Overview((window) => this.#setWindow(window));
-  #axis = s("svg", { class: "axis", height: AXIS, "aria-hidden": "true" });
+  #axis = s("svg", { class: "axis", "aria-hidden": "true" });
   #picture = s("svg", { class: "picture", role: "group", "aria-label": "Sessions" });
   #scroll;
   #legend = h("ul", { class: "legend", "aria-label": "How sessions ended" });
@@ -126,7 +128,7 @@ export class Timeline {
       ...this.#grounds(scale, height),
       ...this.#lanes.slice(first, last).flatMap((lane, at) => this.#lane(scale, lane, first + at, width)),
     );
-    const bars = this.#picture.querySelectorAll(".bar");
+    const bars = this.#picture.querySelectorAll(".session");
     const active = [...bars].find((bar) => bar.session === this.#active) ?? bars[0];
     active?.setAttribute("tabindex", "0");
     if (hadFocus) active?.focus({ preventScroll: true });
@@ -162,7 +164,7 @@ export class Timeline {
     const end = endOf(session);
     const span = scale.span(session.joinedAtMs, session.endedAtMs ?? this.#data.now, 3);
     const bar = s("rect", {
-      class: `bar end-${end}`,
+      class: `session end-${end}`,
       ...span,
       ...BAR,
       y: top + BAR.y,
@@ -183,7 +185,7 @@ export class Timeline {
     this.#active = session;
     setText(this.#details, this.#text(session));
     this.#details.classList.remove("muted");
-    for (const bar of this.#picture.querySelectorAll(".bar")) bar.classList.toggle("chosen", bar.session === session);
+    for (const bar of this.#picture.querySelectorAll(".session")) bar.classList.toggle("chosen", bar.session === session);
   }
 
   #text(session) {
@@ -204,7 +206,9 @@ export class Timeline {
 
   #drawAxis(scale, width) {
     const { step, ticks } = scale.ticks();
+    const strip = this.#data.lifetimes.length ? STRIP : 0;
     this.#axis.setAttribute("width", width);
+    this.#axis.setAttribute("height", strip + AXIS);
     const labels = this.#data.lifetimes.map(({ from, to, label }) => {
       const span = scale.span(from, to, 1);
       if (!span) return null;
@@ -213,14 +217,14 @@ export class Timeline {
       return s(
         "g",
         {},
-        s("rect", { class: "band-head", ...span, y: 0, height: 20 }),
+        s("rect", { class: "band-head", ...span, y: 0, height: STRIP }),
         room > 4 && s("text", { class: "band-label", x: span.x + 6, y: 14, text }),
       );
     });
     const marks = ticks.map((at) => {
       const x = scale.x(at);
       const anchor = x < 30 ? "start" : x > width - 30 ? "end" : "middle";
-      return s("text", { class: "tick", x: Math.min(Math.max(x, 2), width - 2), y: 38, "text-anchor": anchor, text: tickText(at, step) });
+      return s("text", { class: "tick", x: Math.min(Math.max(x, 2), width - 2), y: strip + 17, "text-anchor": anchor, text: tickText(at, step) });
     });
     this.#axis.replaceChildren(...labels.filter(Boolean), ...marks);
   }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { EventStream } from "../../../clients/javascript/src/event-stream.js";
 import { Service } from "../../../clients/javascript/test/help/service.js";
 import { Chromium } from "./chromium.js";
 import { Site } from "./site.js";
+import { SlowWay } from "./slow-way.js";
 
 /** What a test says where it cannot be tried. */
 export const skip =
@@ -39,6 +41,8 @@ class Visit {
   #contexts = [];
   #faults = [];
   #expected = [];
+  #ways = [];
+  #following = [];
 
   constructor(stage, roomId) {
     this.stage = stage;
@@ -70,6 +74,29 @@ class Visit {
     return context;
   }
 
+  /** A way to the service on which such requests wait for `letGo`. */
+  async slowWay(isSlow) {
+    const way = await SlowWay.to(this.stage.service, isSlow);
+    this.#ways.push(way);
+    return way;
+  }
+
+  /** The room's events as the service tells them, with its own instants, as they come. */
+  async follow() {
+    const { url } = this.stage.service;
+    const attempt = new AbortController();
+    this.#following.push(attempt);
+    const response = await fetch(`${url}/rooms/${encodeURIComponent(this.roomId)}/events`, { signal: attempt.signal });
+    const events = [];
+    const stream = new EventStream((type, data) => events.push({ type, ...JSON.parse(data) }));
+    const read = async () => {
+      for await (const bytes of response.body) stream.push(bytes);
+    };
+    // Ends as the test does.
+    read().catch(() => {});
+    return events;
+  }
+
   /** Notes what goes wrong in a page: errors, what it logs as one, and what its policy refuses. */
   watch(page) {
     this.#pages.push(page);
@@ -92,11 +119,13 @@ class Visit {
   async end() {
     for (const page of this.#pages) await page.close().catch(() => {});
     for (const context of this.#contexts) await context.close().catch(() => {});
+    for (const attempt of this.#following) attempt.abort();
+    for (const way of this.#ways) await way.end();
     const unexpected = this.#faults.filter((fault) => !this.#expected.some((pattern) => pattern.test(fault)));
     assert.deepEqual(unexpected, []);
   }
 }
 
-/** What is of the page: its status, epoch, people. */
-export const look = (page) => page.evaluate(() => window.look());
+/** What is of the page: its status, epoch, people; nothing while it loads. */
+export const look = (page) => page.evaluate(() => window.look?.() ?? {});
 export const heard = (page, type) => page.evaluate((type) => window.heard.filter((event) => !type || event.type === type), type);

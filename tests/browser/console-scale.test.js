@@ -7,8 +7,8 @@ const ROOMS = 10_000;
 const PEOPLE = 5000;
 /** In the document at a time; a row has some six elements. */
 const MOST_ELEMENTS = 700;
-/** A frame of which everybody sees that it is late. On a busy machine; alone the longest is far below. */
-const LONGEST_TASK_MS = 200;
+/** Of which nobody says that the page hangs, on a machine that is busy with other tests; alone it is 50 ms at most. */
+const LONGEST_TASK_MS = 300;
 
 /** Scrolls from end to end and back; how long tasks of the page took meanwhile, by a trace, and its frames. */
 async function scrolled(stage, page) {

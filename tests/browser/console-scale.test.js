@@ -11,7 +11,7 @@ const MOST_ELEMENTS = 700;
 const LONGEST_TASK_MS = 300;
 
 /** Scrolls from end to end and back; how long tasks of the page took meanwhile, by a trace, and its frames. */
-async function scrolled(stage, page) {
+async function scrolled(stage, page, list = ".virtual") {
   await page.evaluate(() => {
     window.frames_ = [];
     const next = (before) => requestAnimationFrame((now) => (window.frames_.push(now - before), next(now)));
@@ -19,7 +19,7 @@ async function scrolled(stage, page) {
   });
   const browser = stage.browser.playwright;
   await browser.startTracing(page, { categories: ["devtools.timeline", "disabled-by-default-devtools.timeline", "toplevel"] });
-  const most = await page.locator(".virtual").evaluate(async (list) => {
+  const most = await page.locator(list).evaluate(async (list) => {
     let most = 0;
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     for (const step of [700, 4000, 23_000, -23_000, -4000, -700]) {
@@ -93,8 +93,27 @@ suite("the console with much in it", { skip }, () => {
     assert.ok(most < MOST_ELEMENTS + 700, said);
     assert.ok(longestTask < LONGEST_TASK_MS, said);
 
+    // What is typed finds those who are out of sight.
     await page.getByRole("searchbox").fill("person u-04321");
     await page.getByRole("button", { name: "Person u-04321" }).click();
     await page.getByRole("dialog").getByText("u-04321", { exact: true }).waitFor();
+  });
+
+  test("stays smooth in a history of 5,000 sessions", async (t) => {
+    const visit = stage.visit(t);
+    const page = await openConsole(visit, "#/rooms/town-hall/history");
+    await page.getByText("1 lifetime and 5,000 sessions in the window").waitFor({ timeout: 30_000 });
+    const { most, longestTask, said } = await scrolled(stage, page, ".lanes");
+    t.diagnostic(said);
+    assert.ok(most < MOST_ELEMENTS, said);
+    assert.ok(longestTask < LONGEST_TASK_MS, said);
+
+    await page.getByRole("group", { name: "Sessions" }).getByRole("button").first().focus();
+    for (let n = 0; n < 30; n++) await page.keyboard.press("ArrowDown");
+    assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /^u-\d{5}, epoch 1/);
+    const slider = page.getByRole("slider", { name: "Time window" });
+    await slider.focus();
+    for (let n = 0; n < 10; n++) await page.keyboard.press("+");
+    assert.match(await slider.getAttribute("aria-valuetext"), /^1\.0 s from /);
   });
 });

@@ -240,6 +240,33 @@ suite("the console", { skip }, () => {
   });
 });
 
+suite("the page to begin with", { skip }, () => {
+  let stage;
+  before(async () => {
+    stage = await Stage.start();
+  });
+  after(() => stage.end());
+
+  test("leads on, and has commands for the address at which it was found", async (t) => {
+    const visit = stage.visit(t);
+    for (const [width, colorScheme] of [
+      [375, "light"],
+      [1280, "dark"],
+    ]) {
+      const context = await visit.newContext({ viewport: { width, height: 800 }, colorScheme });
+      const page = visit.watch(await context.newPage());
+      await page.goto(stage.service.url);
+      assert.deepEqual(await faults(page), []);
+      assert.ok((await overhang(page)) <= 0);
+      const commands = await page.locator("pre").allTextContents();
+      assert.ok(commands.length >= 3);
+      for (const command of commands) assert.ok(command.includes(`curl ${stage.service.url}/rooms/kitchen/`), command);
+      await page.getByRole("link", { name: "Console" }).click();
+      await page.getByRole("heading", { level: 1, name: "Rooms" }).waitFor();
+    }
+  });
+});
+
 suite("the console of a service that asks for keys", { skip }, () => {
   let stage;
   before(async () => {

@@ -1,4 +1,4 @@
-import { get, list, path } from "./api.js";
+import { list, path } from "./api.js";
 import { h, replace, said, setText } from "./dom.js";
 import { count, instant, time } from "./format.js";
 import { expelPerson } from "./moderation.js";

@@ -18,6 +18,7 @@ test: ## Run every check and every test, as CI does
 	scripts/check-sqlx
 	cargo test --locked --workspace
 	scripts/test-clients
+	scripts/test-browser
 	scripts/check-api 60
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 

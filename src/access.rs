@@ -167,6 +167,14 @@ impl Caller {
         }
     }
 
+    /// Whether there may be a room whose history they may read: enough for what tells of no room.
+    pub fn is_admin_of_any(&self) -> bool {
+        match self {
+            Self::Anyone | Self::Server => true,
+            Self::Client(grant) => grant.has(Scope::Admin),
+        }
+    }
+
     /// Whether they may do what concerns all rooms: batches, the feed, anybody's history.
     pub fn is_admin(&self) -> bool {
         self.may_administer_all("")
@@ -248,7 +256,8 @@ mod tests {
     fn an_admin_of_some_rooms_is_none_of_all() {
         let admin = client(Scope::Admin, Some(&["team-a-*"]));
         assert!(admin.may_administer(&room("team-a-1")) && !admin.may_administer(&room("lobby")));
-        assert!(!admin.is_admin());
+        assert!(!admin.is_admin() && admin.is_admin_of_any());
+        assert!(!client(Scope::Observer, Some(&["*"])).is_admin_of_any());
         assert!(client(Scope::Admin, Some(&["*"])).is_admin());
     }
 }

@@ -113,6 +113,7 @@ impl Application {
             fields,
             max_batch_items: args.limits.max_batch_items,
             max_message_bytes: args.limits.max_body_bytes,
+            pages: args.pages.pages(),
             holders: Holders::default(),
             keep_alive: args.live.keep_alive,
             stall_timeout: args.edge.stall_timeout,

@@ -21,6 +21,7 @@ use crate::access::Scope;
 use crate::app::Application;
 use crate::config::{AGES, DatabaseArgs, ReachArgs, ServeArgs, duration};
 use crate::domain::{Retention, RoomId, UserId, WebhookSecret};
+use crate::http::Pages;
 use crate::http::auth::{NewToken, mint};
 use crate::jobs::{Purge, Sweep};
 use crate::store::{DatabaseSettings, Migrations, Store};
@@ -171,7 +172,7 @@ impl Cli {
     /// A sentence for the person at the terminal.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
-            Command::Dev { data_dir, serve } => dev(data_dir, &serve).await,
+            Command::Dev { data_dir, serve } => dev(data_dir, *serve).await,
             Command::Serve { database, serve } => serve_until_signal(database, &serve).await,
             Command::Migrate {
                 database,
@@ -211,7 +212,8 @@ async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
+async fn dev(data_dir: PathBuf, mut args: ServeArgs) -> anyhow::Result<ExitCode> {
+    args.pages.demo.get_or_insert(true);
     start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
     let stopping = stop_signals()?;
     let cluster = spawn_blocking(|| Cluster::start(ClusterOptions::durable(data_dir))).await??;
@@ -220,8 +222,11 @@ async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         database_url_file: None,
     };
     Migrations::apply(&database.once()).await?;
-    let application = Application::build(args, database.url()).await?;
-    println!("{}", welcome(application.address(), &cluster));
+    let application = Application::build(&args, database.url()).await?;
+    println!(
+        "{}",
+        welcome(application.address(), args.pages.pages(), &cluster)
+    );
     application.run_until(stopping).await?;
     spawn_blocking(|| cluster.stop()).await??;
     println!("stopped; the data stays for the next run");
@@ -229,7 +234,12 @@ async fn dev(data_dir: PathBuf, args: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// What to try first.
-fn welcome(address: SocketAddr, cluster: &Cluster) -> String {
+fn welcome(address: SocketAddr, pages: Pages, cluster: &Cluster) -> String {
+    let pages = [("demo", pages.demo), ("console", pages.console)];
+    let pages = pages.iter().filter(|(_, is_on)| *is_on);
+    let pages: String = pages
+        .map(|(name, _)| format!("  {name:<8} http://{address}/{name}\n"))
+        .collect();
     // A room of its own for each run, so that its first epoch is 1.
     let room = format!("http://{address}/rooms/tour-{:04x}", rand::random::<u16>());
     let post = |action: &str, body: &str| {
@@ -237,6 +247,8 @@ fn welcome(address: SocketAddr, cluster: &Cluster) -> String {
     };
     format!(
         "Leasehold listens on http://{address}\n\
+         \n\
+         {pages}\
          \n\
          {}\n\
          {}\n  \

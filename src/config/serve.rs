@@ -10,7 +10,7 @@ use clap::Args;
 use super::value::whole;
 use super::{
     AuthArgs, CoalesceArgs, ConnectionArgs, EdgeArgs, InvalidSetting, LeaseArgs, LimitArgs,
-    LiveArgs, LogArgs, PurgeArgs, WebhookArgs,
+    LiveArgs, LogArgs, PageArgs, PurgeArgs, WebhookArgs,
 };
 use crate::descriptors::Wanted;
 use crate::http::{BodyLimits, ServerSettings, TrustedProxies};
@@ -56,6 +56,10 @@ pub struct ServeArgs {
     /// Who may use the service.
     #[command(flatten)]
     pub auth: AuthArgs,
+
+    /// Which pages there are beside the API.
+    #[command(flatten)]
+    pub pages: PageArgs,
 
     /// How long history is kept.
     #[command(flatten)]

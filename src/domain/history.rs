@@ -23,6 +23,19 @@ pub struct Lifetime {
     pub purged_until: Option<DateTime<Utc>>,
 }
 
+/// A time in which no instance served, or the database's clock jumped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// The place among them.
+    pub number: i64,
+    /// The last beat before; after the end where the clock was set back.
+    pub began_at: DateTime<Utc>,
+    /// The first beat after.
+    pub ended_at: DateTime<Utc>,
+    /// For how many milliseconds leases stood still.
+    pub paused_ms: i64,
+}
+
 /// For how long history is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
@@ -80,7 +93,7 @@ pub struct PastSession {
     pub joined_event_id: i64,
 }
 
-/// Which of a user's sessions: those that were under way at some instant of `from` to `to`.
+/// Of what is listed, that which was under way at some instant of `from` to `to`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Period {
     /// From the oldest where `None`.

@@ -27,7 +27,7 @@ pub use departure::{Closing, Departure, Departures, DeparturesQuery};
 pub use event::Event;
 pub use health::{Backlog, Census, Holder, OpenTransactions, Readiness};
 pub use heartbeat::Heartbeat;
-pub use history::{Erased, JoinPlace, Lifetime, PastSession, Period, Retention};
+pub use history::{Erased, JoinPlace, Lifetime, Outage, PastSession, Period, Retention};
 pub use id::{DeviceId, InvalidId, RoomId, UserId, WebhookName};
 pub use join::{Blocked, Elsewhere, IfPresent, Join, JoinLimits, JoinOutcome, JoinRefusal, Joined};
 pub use lease::{Lease, LeaseRules, Status};

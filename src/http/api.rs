@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Drain;
 use super::socket::Holders;
+use super::{Drain, Pages};
 use crate::presence::Presence;
 use crate::stream::Live;
 use crate::telemetry::Metrics;
@@ -33,6 +33,8 @@ pub struct Api {
     pub max_batch_items: usize,
     /// The largest message of a socket, in bytes.
     pub max_message_bytes: usize,
+    /// Which pages there are.
+    pub pages: Pages,
     /// Which socket holds which session.
     pub holders: Holders,
     /// How often a stream without news shows that it lives.

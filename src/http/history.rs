@@ -1,12 +1,13 @@
-//! What a room was: its generations, and the sessions of each.
+//! What a room was: its generations, the sessions of each, and when nobody served.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
 
 use super::page::{self, Page};
 use super::path::{GenerationPath, RoomPath};
+use super::period::PeriodQuery;
 use super::{Access, Api, ApiError};
-use crate::wire::{GenerationsAnswer, SessionsAnswer};
+use crate::wire::{GenerationsAnswer, OutagesAnswer, SessionsAnswer};
 
 /// List the generations of a room
 ///
@@ -68,4 +69,32 @@ pub(crate) async fn generation_sessions(
         page::write(&[&last.joined_version.to_string()])
     });
     Ok(HttpResponse::Ok().json(SessionsAnswer::new(&found, next)))
+}
+
+/// List the times in which nobody served
+///
+/// The newest first, and of every instance: leases stood still then, and no end was recorded. Needs an admin
+/// of whatever rooms, or a server key.
+#[utoipa::path(
+    get,
+    path = "/outages",
+    tag = "history",
+    params(PeriodQuery, Page),
+    responses((status = 200, body = OutagesAnswer))
+)]
+pub(crate) async fn outages(
+    api: Data<Api>,
+    access: Access,
+    Query(period): Query<PeriodQuery>,
+    Query(page): Query<Page>,
+) -> Result<HttpResponse, ApiError> {
+    access.admin_of_any()?;
+    let period = period.read()?;
+    let before = page.after_number()?;
+    let limit = page.limit()?;
+    let mut found = api.presence.outages(period, before, limit + 1).await?;
+    let next = page::cut(&mut found, limit, |last| {
+        page::write(&[&last.number.to_string()])
+    });
+    Ok(HttpResponse::Ok().json(OutagesAnswer::new(&found, next)))
 }

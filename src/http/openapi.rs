@@ -11,7 +11,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::{
     admission, batches, changes, client, docs, events, health, history, lobby, members, metrics,
-    moderation, rooms, socket, users, webhooks,
+    moderation, pages, rooms, socket, users, webhooks,
 };
 use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as socket_wire};
 
@@ -57,6 +57,7 @@ use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as s
         admission::blocks,
         history::generations,
         history::generation_sessions,
+        history::outages,
         events::events,
         events::events_of_rooms,
         lobby::lobby_events,
@@ -76,6 +77,12 @@ use crate::wire::{Code, ErrorBody, EventMessage, WhereaboutsMessage, socket as s
         openapi,
         client::client,
         client::client_file,
+        pages::start,
+        pages::console,
+        pages::console_file,
+        pages::demo,
+        pages::demo_file,
+        pages::shared_file,
         docs::docs,
         docs::docs_file,
     ),

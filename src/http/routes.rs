@@ -7,7 +7,7 @@ use actix_web::{FromRequest, Handler, Responder, Route};
 use super::pulse::{PULSE_PATH, pulse};
 use super::{
     Api, ApiError, admission, batches, changes, client, docs, events, health, history, lobby,
-    members, metrics, moderation, openapi, rooms, socket, users, webhooks,
+    members, metrics, moderation, openapi, pages, rooms, socket, users, webhooks,
 };
 
 /// Every address of the service. Those whose handler takes no [`Access`](super::Access) are public.
@@ -39,6 +39,7 @@ fn addresses() -> Vec<Address> {
             "/rooms/{roomId}/generations/{generation}/sessions",
             [get(history::generation_sessions)],
         ),
+        at("/outages", [get(history::outages)]),
         at("/users/{userId}/rooms", [get(users::user_rooms)]),
         at(
             "/users/{userId}/sessions",
@@ -75,6 +76,12 @@ fn addresses() -> Vec<Address> {
         at("/openapi.json", [get(openapi::openapi)]),
         at("/client.js", [get(client::client)]),
         at("/client/{file}", [get(client::client_file)]),
+        at("/", [get(pages::start)]),
+        at("/console", [get(pages::console)]),
+        at("/console/{file}", [get(pages::console_file)]),
+        at("/demo", [get(pages::demo)]),
+        at("/demo/{file}", [get(pages::demo_file)]),
+        at("/shared/{file}", [get(pages::shared_file)]),
         at("/docs", [get(docs::docs)]),
         at("/docs/{file:.*}", [get(docs::docs_file)]),
     ]

@@ -2,16 +2,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
-use chrono::{DateTime, Utc};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use chrono::DateTime;
 
 use super::batches::check_size;
 use super::body::BatchJson;
 use super::page::{self, Page};
 use super::path::UserPath;
+use super::period::PeriodQuery;
 use super::{Access, Api, ApiError};
-use crate::domain::{JoinPlace, PastSession, Period};
+use crate::domain::{JoinPlace, PastSession};
 use crate::wire::{
     ErasedAnswer, ErrorBody, SessionsAnswer, UserRoomsAnswer, WhereaboutsAnswer, WhereaboutsBody,
 };
@@ -73,16 +72,6 @@ pub(crate) async fn whereabouts(
     Ok(HttpResponse::Ok().json(WhereaboutsAnswer::new(&found)))
 }
 
-/// Which of a person's sessions: those under way at some instant of the period.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PeriodQuery {
-    /// In Unix milliseconds; from the oldest if left out.
-    from: Option<i64>,
-    /// In Unix milliseconds; to the newest if left out.
-    to: Option<i64>,
-}
-
 /// List a person's sessions in all rooms
 ///
 /// The newest join first. Needs an admin or a server key.
@@ -101,10 +90,7 @@ pub(crate) async fn user_sessions(
     Query(page): Query<Page>,
 ) -> Result<HttpResponse, ApiError> {
     access.admin()?;
-    let period = Period {
-        from: period.from.map(|ms| instant("from", ms)).transpose()?,
-        to: period.to.map(|ms| instant("to", ms)).transpose()?,
-    };
+    let period = period.read()?;
     let before = page.after()?.map(read_place).transpose()?;
     let limit = page.limit()?;
     let mut found = api
@@ -134,12 +120,6 @@ pub(crate) async fn erase(
     access.admin()?;
     let sessions_erased = api.presence.erase(user_id).await?;
     Ok(HttpResponse::Ok().json(ErasedAnswer { sessions_erased }))
-}
-
-fn instant(field: &str, ms: i64) -> Result<DateTime<Utc>, ApiError> {
-    DateTime::from_timestamp_millis(ms).ok_or_else(|| {
-        ApiError::invalid(format!("{field} must be an instant in Unix milliseconds"))
-    })
 }
 
 fn write_place(session: &PastSession) -> String {

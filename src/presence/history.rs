@@ -3,8 +3,8 @@
 use super::Presence;
 use crate::coalesce::NoAnswer;
 use crate::domain::{
-    ChangesFilter, ChangesOutcome, JoinPlace, Lifetime, PastSession, Period, Position, Readiness,
-    RoomId, UserId,
+    ChangesFilter, ChangesOutcome, JoinPlace, Lifetime, Outage, PastSession, Period, Position,
+    Readiness, RoomId, UserId,
 };
 use crate::store::Migrations;
 
@@ -62,6 +62,22 @@ impl Presence {
         self.alone(None, move |store| {
             let user_id = user_id.clone();
             async move { store.user_sessions(&user_id, period, before, limit).await }
+        })
+        .await
+    }
+
+    /// Lists the times in which nobody served, newest first, those before the one of this number.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]
+    pub async fn outages(
+        &self,
+        period: Period,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Outage>, NoAnswer> {
+        self.alone(None, move |store| async move {
+            store.outages(period, before, limit).await
         })
         .await
     }

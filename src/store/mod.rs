@@ -24,6 +24,7 @@ mod keys;
 mod leave;
 mod migrate;
 mod moderate;
+mod outages;
 mod participants;
 mod pool;
 mod purge;

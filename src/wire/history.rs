@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::{EndReason, Lifetime, PastSession, RoomId};
+use crate::domain::{EndReason, Lifetime, Outage, PastSession, RoomId};
 
 /// The lives of a room.
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,6 +55,42 @@ impl GenerationAnswer {
             purged_until_ms: lifetime.purged_until.map(|at| at.timestamp_millis()),
         }
     }
+}
+
+/// Times in which nobody served.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OutagesAnswer {
+    /// Newest first.
+    outages: Vec<OutageAnswer>,
+    next: Option<String>,
+}
+
+impl OutagesAnswer {
+    /// A page, with the page token of the next.
+    pub fn new(outages: &[Outage], next: Option<String>) -> Self {
+        let outages = outages.iter().map(|outage| OutageAnswer {
+            began_at_ms: outage.began_at.timestamp_millis(),
+            ended_at_ms: outage.ended_at.timestamp_millis(),
+            paused_ms: outage.paused_ms,
+        });
+        Self {
+            outages: outages.collect(),
+            next,
+        }
+    }
+}
+
+/// A time in which no instance served, or in which the database's clock jumped.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Outage)]
+struct OutageAnswer {
+    /// The last sign of an instance before; after `endedAtMs` where the clock was set back.
+    began_at_ms: i64,
+    /// The first sign after.
+    ended_at_ms: i64,
+    /// For how long leases stood still.
+    paused_ms: i64,
 }
 
 /// What became of a person's history.

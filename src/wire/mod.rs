@@ -28,7 +28,7 @@ pub use event::{
     EventBody, EventMessage, ServerSentEvent, Written, count_events, events, messages, sse,
 };
 pub use fields::{FieldRules, holds_nul, parse};
-pub use history::{ErasedAnswer, GenerationsAnswer, SessionsAnswer};
+pub use history::{ErasedAnswer, GenerationsAnswer, OutagesAnswer, SessionsAnswer};
 pub use join::{JoinAnswer, JoinBody};
 pub use lobby::{lobby_changes, lobby_snapshot, lobby_stale};
 pub use moderation::{BlocksAnswer, MetadataBody};

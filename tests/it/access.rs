@@ -40,7 +40,8 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
         (
             _,
             "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/client.js" | "/client/{file}"
-            | "/docs" | "/docs/{file:.*}",
+            | "/docs" | "/docs/{file:.*}" | "/" | "/console" | "/console/{file}" | "/demo"
+            | "/demo/{file}" | "/shared/{file}",
         ) => &[
             "nobody",
             "alice",
@@ -100,6 +101,7 @@ fn allowed(method: &str, path: &str) -> &'static [&'static str] {
         | ("PATCH", "/rooms/{roomId}/participants/{userId}") => {
             &["admin of the rooms", "admin", "server"]
         }
+        ("GET", "/outages") => &["admin of the rooms", "admin", "server"],
         ("GET" | "DELETE", "/users/{userId}/sessions")
         | ("DELETE", "/users/{userId}/history")
         | ("GET", "/changes" | "/changes/events")

@@ -46,6 +46,7 @@ mod moderation;
 mod openapi;
 mod origins;
 mod outages;
+mod pages;
 mod peers;
 mod pooler;
 mod processes;

@@ -145,6 +145,15 @@ async fn a_private_postgres_keeps_members_and_history_over_runs() {
     let data_dir = std::env::temp_dir().join(format!("leasehold-it-dev-{}", std::process::id()));
     let first = Service::dev(&data_dir).await;
     let said = first.said();
+    let links = said.split_whitespace().filter(|word| word.contains("://"));
+    let links: Vec<_> = links
+        .map(|link| link.strip_prefix(&first.url).unwrap_or(link))
+        .collect();
+    assert_eq!(&links[..3], ["", "/demo", "/console"], "{said}");
+    for page in &links[1..3] {
+        let page = first.client.get(format!("{}{page}", first.url));
+        assert_eq!(page.send().await.unwrap().status(), 200);
+    }
     let joining = said.split_whitespace().find(|word| word.ends_with("/join"));
     let address = joining.unwrap().to_owned();
     let path = address.strip_prefix(&first.url).unwrap().to_owned();

@@ -116,6 +116,15 @@ impl Access {
     }
 
     /// # Errors
+    /// 403 where the caller is no admin at all.
+    pub fn admin_of_any(&self) -> Result<(), ApiError> {
+        allow(
+            self.caller.is_admin_of_any(),
+            "this needs a server key or a token with the scope admin",
+        )
+    }
+
+    /// # Errors
     /// 403 where the caller is no admin of all rooms.
     pub fn admin(&self) -> Result<(), ApiError> {
         allow(

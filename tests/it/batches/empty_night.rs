@@ -6,14 +6,16 @@ use super::super::support::Database;
 
 /// Joins as many people of one kind, each into a room of their own.
 async fn storm(connection: &mut PgConnection, who: &str, people: i32) {
-    sqlx::query(
-        "select leasehold.join_members(
-                    array_agg($1 || n), array_agg('u' || n), array_agg(''::text), array_agg(60000))
-           from generate_series(1, $2) n",
+    sqlx::query!(
+        r#"select outcomes as "outcomes!"
+             from leasehold.join_members(
+                      array(select $1 || n from generate_series(1, $2) n),
+                      array(select 'u' || n from generate_series(1, $2) n),
+                      array_fill(''::text, array[$2]), array_fill(60000, array[$2]))"#,
+        who,
+        people
     )
-    .bind(who)
-    .bind(people)
-    .execute(connection)
+    .fetch_one(connection)
     .await
     .unwrap();
 }
@@ -56,9 +58,9 @@ async fn after_an_empty_night_a_join_looks_at_its_own_rows_only() {
     let mut late = connection.begin().await.unwrap();
     storm(&mut late, "late-", 50).await;
     storm(&mut late, "late-", 50).await;
-    let looked_at: i64 = sqlx::query_scalar(
-        "select sum(seq_tup_read + idx_tup_fetch)::bigint
-           from pg_stat_xact_user_tables where relname in ('members', 'rooms')",
+    let looked_at = sqlx::query_scalar!(
+        r#"select sum(seq_tup_read + idx_tup_fetch)::bigint as "rows!"
+             from pg_stat_xact_user_tables where relname in ('members', 'rooms')"#
     )
     .fetch_one(&mut *late)
     .await

@@ -236,7 +236,8 @@ async fn transactions_that_hold_rooms_delay_joins_and_leaves_of_those_rooms_alon
     let mut holder = Side::holding(&database, lock_room("held")).await;
 
     let others = async {
-        database.until_waiting_for_locks(2).await;
+        // Who asks for a room that is known to be held waits behind who waits for it in the database.
+        database.until_waiting_for_locks(1).await;
         let free = async {
             app.join("free", "bob").await;
             app.join("new", "bob").await;

@@ -11,7 +11,6 @@ async fn an_unknown_address_is_404() {
     let database = Database::new().await;
     let app = App::spawn(&database).await;
     for path in [
-        "/",
         "/nothing",
         "/rooms/r/",
         "/rooms/r/dance",

@@ -9,7 +9,7 @@ import { log } from "./lib/throughput.mjs";
 
 const SCENARIOS = [
   "heartbeats", "cursors", "lists", "joins", "many-members", "one-room",
-  "one-connection", "hot-updates", "sweep", "mass-expiry", "idle", "live",
+  "one-connection", "hot-updates", "sweep", "mass-expiry", "idle", "live", "past",
 ];
 const BASELINE_SCENARIOS = ["heartbeats", "cursors", "lists", "joins"];
 

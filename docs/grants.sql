@@ -13,7 +13,7 @@ grant insert, update, delete on
     leasehold.rooms,
     leasehold.members,
     leasehold.blocks,
-    leasehold.room_generations,
+    leasehold.closed_generations,
     leasehold.epoch_floors,
     leasehold.generation_floors,
     leasehold.generation_purges,

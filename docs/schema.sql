@@ -25,6 +25,32 @@ comment on column leasehold.blocks.user_id is
 comment on column leasehold.blocks.note is
     'Why, in the words of whoever decided it.';
 
+create table leasehold.closed_generations (
+    room_id text collate "C" not null,
+    generation bigint not null,
+    lifetime_id bigint not null,
+    opened_at timestamp with time zone not null,
+    closed_at timestamp with time zone not null,
+    close_reason text not null,
+    closed_version bigint not null,
+    peak_members integer not null,
+    era integer not null,
+    last_xact_id xid8 not null,
+    constraint closed_generations_pkey PRIMARY KEY (room_id, generation) INCLUDE (era, last_xact_id),
+    constraint closed_generations_close_reason_known CHECK ((close_reason = ANY (ARRAY['left'::text, 'expired'::text, 'removed'::text, 'room_closed'::text])))
+) with (autovacuum_vacuum_insert_scale_factor=0.1);
+CREATE INDEX closed_generations_by_closed_at ON leasehold.closed_generations USING brin (closed_at);
+comment on table leasehold.closed_generations is
+    'One row per lifetime of a room that has ended; the one that goes on is the room''s own row. leasehold.room_lifetimes shows both.';
+comment on column leasehold.closed_generations.lifetime_id is
+    'What stands for this lifetime in membership_events.';
+comment on column leasehold.closed_generations.close_reason is
+    'How its last session ended.';
+comment on column leasehold.closed_generations.closed_version is
+    'The version of the event that closed it.';
+comment on column leasehold.closed_generations.last_xact_id is
+    'Where in the feed, in this era, that event stands: the next lifetime stands behind it.';
+
 create table leasehold.epoch_floors (
     room_id text collate "C" not null,
     user_id text collate "C" not null,
@@ -136,6 +162,7 @@ comment on column leasehold.members.info is
 create table leasehold.membership_events (
     event_id bigint not null generated always as identity,
     xact_id xid8 not null,
+    lifetime_id bigint not null,
     room_id text collate "C" not null,
     generation bigint not null,
     version bigint not null,
@@ -153,7 +180,7 @@ create table leasehold.membership_events (
     info jsonb,
     ended_by text,
     note text,
-    constraint membership_events_pkey PRIMARY KEY (room_id, generation, version),
+    constraint membership_events_pkey PRIMARY KEY (lifetime_id, version),
     constraint membership_events_once UNIQUE (user_id, room_id, epoch, kind),
     constraint membership_events_ended_by_form CHECK (leasehold.is_id(ended_by)),
     constraint membership_events_epoch_positive CHECK ((epoch >= 1)),
@@ -170,6 +197,8 @@ comment on table leasehold.membership_events is
     'Append-only: every join and every end of a session, once, in the transaction that made it so.';
 comment on column leasehold.membership_events.xact_id is
     'The transaction that wrote it, or that of the room''s change before it where that is higher: a reader of the feed stops before the oldest one still running, and sees each room''s changes in their order.';
+comment on column leasehold.membership_events.lifetime_id is
+    'The room and generation as one number, see leasehold.rooms and leasehold.closed_generations: by it a lifetime''s events are found.';
 comment on column leasehold.membership_events.occurred_at is
     'When it became true; for an expiry the end of the lease, however late it was recorded.';
 comment on column leasehold.membership_events.recorded_at is
@@ -258,29 +287,9 @@ comment on table leasehold.purges is
 comment on column leasehold.purges.looked_xact_id is
     'With its era and event: up to where the purge has gone, passing over the joins of who was still there.';
 
-create table leasehold.room_generations (
-    room_id text collate "C" not null,
-    generation bigint not null,
-    opened_at timestamp with time zone not null,
-    closed_at timestamp with time zone,
-    close_reason text,
-    closed_version bigint,
-    peak_members integer,
-    constraint room_generations_pkey PRIMARY KEY (room_id, generation),
-    constraint room_generations_close_reason_known CHECK ((close_reason = ANY (ARRAY['left'::text, 'expired'::text, 'removed'::text, 'room_closed'::text]))),
-    constraint room_generations_closed_whole CHECK ((num_nulls(closed_at, close_reason, closed_version, peak_members) = ANY (ARRAY[0, 4])))
-);
-CREATE INDEX room_generations_by_closed_at ON leasehold.room_generations USING btree (closed_at) WHERE (closed_at IS NOT NULL);
-CREATE UNIQUE INDEX room_generations_one_open ON leasehold.room_generations USING btree (room_id) WHERE (closed_at IS NULL);
-comment on table leasehold.room_generations is
-    'One row per lifetime of a room; the columns of its end are null while it is open.';
-comment on column leasehold.room_generations.close_reason is
-    'How its last session ended.';
-comment on column leasehold.room_generations.closed_version is
-    'The version of the event that closed it.';
-
 create table leasehold.rooms (
     room_id text collate "C" not null,
+    lifetime_id bigint not null generated always as identity,
     generation bigint not null,
     version bigint not null,
     opened_at timestamp with time zone not null,
@@ -296,6 +305,8 @@ create table leasehold.rooms (
 ) with (fillfactor=70);
 comment on table leasehold.rooms is
     'The rooms that exist: one row each, present exactly as long as the room has a member.';
+comment on column leasehold.rooms.lifetime_id is
+    'Stands for the room and its generation in the history, whose entries of the living then lie together however large it is.';
 comment on column leasehold.rooms.generation is
     'Which lifetime of the room this is; strictly increasing, also over purges.';
 comment on column leasehold.rooms.version is
@@ -413,26 +424,41 @@ comment on view leasehold.live_members is
     'Who is here now: one row per session whose lease lives.';
 
 create view leasehold.room_lifetimes as
- SELECT g.room_id,
-    g.generation,
-    g.opened_at,
-    COALESCE(g.closed_at, lapsed.closed_at) AS closed_at,
-    COALESCE(g.close_reason,
-        CASE
-            WHEN lapsed.closed_at IS NOT NULL THEN 'expired'::text
-            ELSE NULL::text
-        END) AS close_reason,
-    COALESCE(g.peak_members, r.peak_members) AS peak_members,
-    p.purged_until
-   FROM leasehold.room_generations g
-     LEFT JOIN leasehold.rooms r ON r.room_id = g.room_id AND r.generation = g.generation
-     LEFT JOIN leasehold.generation_purges p ON p.room_id = g.room_id AND p.generation = g.generation
-     LEFT JOIN LATERAL ( SELECT leasehold.lease_instant(max(m.lease_end)) AS closed_at
-           FROM leasehold.members m
-          WHERE m.room_id = r.room_id
-         HAVING leasehold.lease_expired(max(m.lease_end), ( SELECT leasehold.lease_clock() AS lease_clock))) lapsed ON true;
+ SELECT l.room_id,
+    l.generation,
+    l.opened_at,
+    l.closed_at,
+    l.close_reason,
+    l.peak_members,
+    p.purged_until,
+    l.lifetime_id
+   FROM ( SELECT c.room_id,
+            c.generation,
+            c.opened_at,
+            c.closed_at,
+            c.close_reason,
+            c.peak_members,
+            c.lifetime_id
+           FROM leasehold.closed_generations c
+        UNION ALL
+         SELECT r.room_id,
+            r.generation,
+            r.opened_at,
+            lapsed.closed_at,
+                CASE
+                    WHEN lapsed.closed_at IS NOT NULL THEN 'expired'::text
+                    ELSE NULL::text
+                END AS "case",
+            r.peak_members,
+            r.lifetime_id
+           FROM leasehold.rooms r
+             LEFT JOIN LATERAL ( SELECT leasehold.lease_instant(max(m.lease_end)) AS closed_at
+                   FROM leasehold.members m
+                  WHERE m.room_id = r.room_id
+                 HAVING leasehold.lease_expired(max(m.lease_end), ( SELECT leasehold.lease_clock() AS lease_clock))) lapsed ON true) l
+     LEFT JOIN leasehold.generation_purges p ON p.room_id = l.room_id AND p.generation = l.generation;
 comment on view leasehold.room_lifetimes is
-    'One row per lifetime of a room; closed_at is null while a member lives. Sessions that ended until purged_until may be purged; null where all are kept.';
+    'One row per lifetime of a room; closed_at is null while a member lives; its events are those with its lifetime_id. Sessions that ended until purged_until may be purged; null where all are kept.';
 
 create view leasehold.sessions as
  SELECT j.room_id,
@@ -454,7 +480,16 @@ create view leasehold.sessions as
     j.info,
     j.version AS joined_version,
     j.event_id AS joined_event_id
-   FROM leasehold.membership_events j
+   FROM ( SELECT r.room_id,
+            r.generation,
+            r.lifetime_id
+           FROM leasehold.rooms r
+        UNION ALL
+         SELECT c.room_id,
+            c.generation,
+            c.lifetime_id
+           FROM leasehold.closed_generations c) l
+     JOIN leasehold.membership_events j ON j.lifetime_id = l.lifetime_id AND j.room_id = l.room_id AND j.generation = l.generation
      LEFT JOIN leasehold.membership_events e ON e.room_id = j.room_id AND e.user_id = j.user_id AND e.epoch = j.epoch AND e.kind = 'ended'::text
      LEFT JOIN leasehold.members m ON m.room_id = j.room_id AND m.user_id = j.user_id AND m.device_id = j.device_id AND m.epoch = j.epoch
      LEFT JOIN LATERAL ( SELECT leasehold.lease_instant(m.lease_end) AS ended_at
@@ -686,7 +721,7 @@ begin
           left join lateral (
                -- Per event, by key: the number of events is unknown to the planner, that of lifetimes large.
                select c.close_reason, c.closed_at
-                 from leasehold.room_generations c
+                 from leasehold.closed_generations c
                 where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
                 limit 1) g on e.kind = 'ended' and e.member_count = 0
          cross join lateral (values
@@ -953,8 +988,8 @@ AS $function$
     select q.ord::integer, null, g.closed_version, g.close_reason
       from unnest(p_room_ids, p_generations, p_user_ids)
            with ordinality as q (room_id, generation, user_id, ord)
-      join leasehold.room_generations g on g.room_id = q.room_id and g.generation = q.generation
-     where q.user_id is null and g.closed_version is not null
+      join leasehold.closed_generations g on g.room_id = q.room_id and g.generation = q.generation
+     where q.user_id is null
 $function$;
 comment on function leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[]) is
     'Internal. How stays ended that began at these arrivals (members.arrival): the last session''s epoch and reason, and the version of its end; where the user is null, how the lifetime ended. No row for what goes on, or whose history is purged. Locks nothing.';
@@ -1069,9 +1104,9 @@ begin
 
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
-           (room_id, generation, version, user_id, device_id, epoch,
+           (lifetime_id, room_id, generation, version, user_id, device_id, epoch,
             kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note, xact_id, era)
-    select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
+    select r.lifetime_id, n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
            'ended', p_reason, n.occurred_at, p_now, n.last_seen_at,
            r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note,
            r.last_xact_id, f.era
@@ -1537,7 +1572,7 @@ begin
             with known as (
                 -- Every look-up is by key, so a batch costs what its requests cost.
                 select q.ord::integer as ord, q.room_id, q.user_id, q.device_id, q.capacity,
-                       r.version, r.member_count,
+                       r.lifetime_id, r.version, r.member_count,
                        case when r.version > 0 then r.generation
                             else 1 + greatest(
                                 past.generation,
@@ -1564,14 +1599,14 @@ begin
                        end as refusal
                   from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present, p_join_ids, p_capacities)
                        with ordinality as q (room_id, user_id, device_id, if_present, join_id, capacity, ord)
-                  join leasehold.rooms r on r.room_id = q.room_id
+                 cross join lateral (select * from leasehold.rooms r where r.room_id = q.room_id offset 0) r
                   left join lateral (
-                       -- The last change of the lifetime before: this one stands behind it in the feed.
-                       select e.generation,
-                              case when e.era = (select f.era from leasehold.feed f) then e.xact_id end as xact_id
-                         from leasehold.membership_events e
-                        where e.room_id = q.room_id
-                        order by e.generation desc, e.version desc
+                       -- The lifetime before: this one stands behind its last change in the feed.
+                       select c.generation,
+                              case when c.era = (select f.era from leasehold.feed f) then c.last_xact_id end as xact_id
+                         from leasehold.closed_generations c
+                        where c.room_id = q.room_id
+                        order by c.generation desc
                         limit 1) past on r.version = 0
                  cross join lateral (
                        select coalesce(
@@ -1623,7 +1658,7 @@ begin
                   from decided d
                 window in_order as (partition by d.room_id order by d.ord)
             )
-            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version, n.xact_id,
+            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.lifetime_id, n.generation, n.epoch, n.joined_version, n.xact_id,
                               coalesce(n.arrival, n.joined_version), coalesce(n.arrived_at, as_of),
                               n.member_count_after, n.version = 0, n.sessions = 0,
                               n.held_device_id, n.held_epoch, n.held_last_seen_at)::leasehold.placement)
@@ -1932,17 +1967,19 @@ begin
        and leasehold.lease_expired(next_end, p_lease_now);
     -- All at once: two passes, each in order, could still meet somebody who waits in between.
     perform
-       from (select q.room_id, q.user_id, q.device_id
+       from (select q.room_id collate "C" as room_id, q.user_id collate "C" as user_id, q.device_id collate "C" as device_id
                from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
               union
              select e.room_id, e.user_id, e.device_id
                from leasehold.members e
               where e.room_id = any (v_due)
-                and leasehold.lease_expired(e.lease_end, p_lease_now)) k
-       join leasehold.members m
-         on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
-      order by m.room_id, m.user_id, m.device_id
-        for update of m;
+                and leasehold.lease_expired(e.lease_end, p_lease_now)
+              order by 1, 2, 3) k
+      -- Each by its key: a plan that was made while the table was empty would go through it for each.
+      cross join lateral (
+            select from leasehold.members m
+             where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+               for update) locked;
 end
 $function$;
 comment on function leasehold.lock_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_now bigint) is
@@ -2132,16 +2169,13 @@ begin
       from leasehold.rooms r
      where r.room_id = any (p_room_ids)
        and not exists (select from leasehold.members m where m.room_id = r.room_id);
-    update leasehold.room_generations g
-       set closed_at = e.occurred_at,
-           close_reason = e.reason,
-           closed_version = e.version,
-           peak_members = r.peak_members
+    insert into leasehold.closed_generations
+           (room_id, generation, lifetime_id, opened_at, closed_at, close_reason, closed_version, peak_members, era, last_xact_id)
+    select r.room_id, r.generation, r.lifetime_id, r.opened_at, e.occurred_at, e.reason, e.version, r.peak_members, e.era, e.xact_id
       from leasehold.rooms r
-      join leasehold.membership_events e
-        on e.room_id = r.room_id and e.generation = r.generation and e.version = r.version
+      join leasehold.membership_events e on e.lifetime_id = r.lifetime_id and e.version = r.version
      where r.room_id = any (v_rooms)
-       and g.room_id = r.room_id and g.generation = r.generation;
+     order by e.event_id;
     get diagnostics rooms_closed = row_count;
     delete from leasehold.rooms r where r.room_id = any (v_rooms);
 
@@ -2238,7 +2272,7 @@ begin
              group by e.room_id, e.user_id
                 on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch)
         ), closed as (
-            delete from leasehold.room_generations g
+            delete from leasehold.closed_generations g
              using ended e
              where g.room_id = e.room_id and g.generation = e.generation and g.closed_version = e.version
             returning g.room_id, g.generation, g.closed_version
@@ -3023,6 +3057,8 @@ AS $function$
 #variable_conflict use_column
 declare
     v_rooms text[];
+    -- By these the history of the rooms is found.
+    v_lifetimes bigint[];
 begin
     if p_room_id is not null then
         v_rooms := array[p_room_id];
@@ -3030,6 +3066,11 @@ begin
         v_rooms := array(select distinct e.room_id from leasehold.membership_events e where e.recorded_at >= p_since
                           union
                          select distinct m.room_id from leasehold.members m where m.last_seen_at >= p_since);
+    end if;
+    if v_rooms is not null then
+        v_lifetimes := array(select r.lifetime_id from leasehold.rooms r where r.room_id = any (v_rooms)
+                              union all
+                             select c.lifetime_id from leasehold.closed_generations c where c.room_id = any (v_rooms));
     end if;
 
     return query
@@ -3061,7 +3102,7 @@ begin
       from (select e.room_id, e.user_id, e.epoch,
                    lag(e.epoch) over (partition by e.room_id, e.user_id order by e.generation, e.version) as before
               from leasehold.membership_events e
-             where e.kind = 'joined' and (v_rooms is null or e.room_id = any (v_rooms))) e
+             where e.kind = 'joined' and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))) e
      where e.epoch <= e.before
 
     -- 5. A room's row exists only with members, and its figures are theirs.
@@ -3082,29 +3123,20 @@ begin
      group by r.room_id
     having min(m.lease_end) < r.next_end
 
-    -- 6. Generations strictly increase; a room is its newest generation, open; any other is closed.
+    -- 6. Generations strictly increase; a room is its newest generation, and any other is closed.
     union all
-    select 6, r.room_id, null, format('generation %s of the room is not its open lifetime', r.generation)
+    select 6, r.room_id, null, format('generation %s of the room is not above all that ended', r.generation)
       from leasehold.rooms r
      where (v_rooms is null or r.room_id = any (v_rooms))
-       and (not exists (select from leasehold.room_generations g
-                         where g.room_id = r.room_id and g.generation = r.generation
-                           and g.closed_at is null and g.opened_at = r.opened_at)
-            or exists (select from leasehold.room_generations g
-                        where g.room_id = r.room_id and g.generation > r.generation)
+       and (exists (select from leasehold.closed_generations g
+                     where g.room_id = r.room_id and g.generation >= r.generation)
             or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id))
-    union all
-    select 6, g.room_id, null, format('generation %s is open, but the room is not there', g.generation)
-      from leasehold.room_generations g
-     where g.closed_at is null and (v_rooms is null or g.room_id = any (v_rooms))
-       and not exists (select from leasehold.rooms r
-                        where r.room_id = g.room_id and r.generation = g.generation)
     union all
     select 6, e.room_id, e.user_id, format('epoch %s ended in generation %s, not in the %s it joined', e.epoch, e.generation, j.generation)
       from leasehold.membership_events e
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
-     where e.kind = 'ended' and e.generation <> j.generation and (v_rooms is null or e.room_id = any (v_rooms))
+     where e.kind = 'ended' and e.generation <> j.generation and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
     union all
     select 6, m.room_id, m.user_id, format('epoch %s joined generation %s, but the room is generation %s', m.epoch, j.generation, r.generation)
       from leasehold.members m
@@ -3119,17 +3151,17 @@ begin
            format('generation %s should have events 1 to %s, but has %s up to %s%s',
                   coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version,
                   ', and ' || g.purged || ' are purged')
-      from (select e.room_id, e.generation, count(*) as events, max(e.version) as version
+      from (select e.lifetime_id, e.room_id, e.generation, count(*) as events, max(e.version) as version
               from leasehold.membership_events e
-             where (v_rooms is null or e.room_id = any (v_rooms))
-             group by e.room_id, e.generation) e
-      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version,
-                        p.events_purged as purged
-                   from leasehold.room_generations g
-                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation
-                   left join leasehold.generation_purges p on p.room_id = g.room_id and p.generation = g.generation
-                  where (v_rooms is null or g.room_id = any (v_rooms))) g
-        on g.room_id = e.room_id and g.generation = e.generation
+             where (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
+             group by e.lifetime_id, e.room_id, e.generation) e
+      full join (select l.lifetime_id, l.room_id, l.generation, l.version, p.events_purged as purged
+                   from (select r.lifetime_id, r.room_id, r.generation, r.version from leasehold.rooms r
+                         union all
+                         select c.lifetime_id, c.room_id, c.generation, c.closed_version from leasehold.closed_generations c) l
+                   left join leasehold.generation_purges p on p.room_id = l.room_id and p.generation = l.generation
+                  where (v_rooms is null or l.room_id = any (v_rooms))) g
+        on g.lifetime_id = e.lifetime_id and g.room_id = e.room_id and g.generation = e.generation
      where coalesce(e.events, 0) + coalesce(g.purged, 0) is distinct from g.version
         or (g.purged is null and e.version is distinct from g.version)
         or e.version > g.version
@@ -3140,7 +3172,7 @@ begin
                        else 'joined and not ended in the history, but no member' end)
       from (select e.room_id, e.user_id, e.device_id, e.epoch
               from leasehold.membership_events e
-             where (v_rooms is null or e.room_id = any (v_rooms))
+             where (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
              group by e.room_id, e.user_id, e.device_id, e.epoch
             having count(*) filter (where e.kind = 'ended') = 0) j
       full join (select * from leasehold.members m where (v_rooms is null or m.room_id = any (v_rooms))) m
@@ -3150,7 +3182,7 @@ begin
     union all
     select 7, e.room_id, e.user_id, format('epoch %s ended on device %L without having joined on it', e.epoch, e.device_id)
       from leasehold.membership_events e
-     where e.kind = 'ended' and (v_rooms is null or e.room_id = any (v_rooms))
+     where e.kind = 'ended' and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
        and not exists (select from leasehold.membership_events j
                         where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
                           and j.kind = 'joined' and j.device_id = e.device_id)
@@ -3160,12 +3192,12 @@ begin
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
-       and (v_rooms is null or e.room_id = any (v_rooms))
+       and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
     union all
     select 7, e.room_id, e.user_id,
            format('version %s of generation %s says that %s members are left, but it is %s',
                   e.version, e.generation, e.member_count, e.counted)
-      from (select p.*, sum(p.change) over (partition by p.room_id, p.generation order by p.version) as counted
+      from (select p.*, sum(p.change) over (partition by p.lifetime_id order by p.version) as counted
               from (select s.*,
                            -- Who is replaced goes only as far as the join that follows.
                            case when s.kind = 'joined' and s.sessions = 1 and not s.replaces then 1
@@ -3176,11 +3208,11 @@ begin
                                    coalesce(lag(h.reason) over in_order = 'superseded'
                                             and lag(h.version) over in_order = h.version - 1, false) as replaces
                               from leasehold.membership_events h
-                             where (v_rooms is null or h.room_id = any (v_rooms))
+                             where (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))
                                -- What is purged in part cannot be counted.
                                and not exists (select from leasehold.generation_purges g
                                                 where g.room_id = h.room_id and g.generation = h.generation)
-                            window in_order as (partition by h.room_id, h.generation, h.user_id order by h.version)) s) p) e
+                            window in_order as (partition by h.lifetime_id, h.user_id order by h.version)) s) p) e
      where e.member_count <> e.counted
 
     -- 4. The lease clock is behind by what the outages say, and never went back.
@@ -3207,7 +3239,7 @@ begin
            format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
       from (select e.room_id, e.user_id, min(e.epoch) as epoch
               from leasehold.membership_events e
-             where (v_rooms is null or e.room_id = any (v_rooms))
+             where (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
              group by e.room_id, e.user_id) e
       left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
      where e.epoch > 1
@@ -3218,7 +3250,9 @@ begin
     select 6, g.room_id, null,
            format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
       from (select g.room_id, min(g.generation) as generation
-              from leasehold.room_generations g
+              from (select r.room_id, r.generation from leasehold.rooms r
+                    union all
+                    select c.room_id, c.generation from leasehold.closed_generations c) g
              where (v_rooms is null or g.room_id = any (v_rooms))
              group by g.room_id) g
       left join leasehold.generation_floors f on f.room_id = g.room_id
@@ -3231,7 +3265,7 @@ begin
                    (h.era, h.xact_id, h.event_id)::leasehold.feed_key < lag((h.era, h.xact_id, h.event_id)::leasehold.feed_key) over (
                        partition by h.room_id order by h.generation, h.version) as is_out_of_order
               from leasehold.membership_events h
-             where (v_rooms is null or h.room_id = any (v_rooms))) e
+             where (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))) e
      where e.is_out_of_order
     union all
     select 7, null, null, format('the history goes on in cluster %s, but its transactions are counted by cluster %s; run leasehold.renumber_changes()', c.system_identifier, f.system_identifier)
@@ -3312,23 +3346,26 @@ CREATE OR REPLACE FUNCTION leasehold.write_placements(p_placed leasehold.placeme
  LANGUAGE plpgsql
 AS $function$
 begin
+    -- Rows are found by their keys and changed by their places, which nobody moves while they are
+    -- locked: a plan that was made while the tables were empty would go through them otherwise.
+
     -- The end of the replaced session comes right before the join that replaces it.
     insert into leasehold.membership_events
-           (room_id, generation, version, user_id, device_id, epoch,
+           (lifetime_id, room_id, generation, version, user_id, device_id, epoch,
             kind, reason, occurred_at, recorded_at, last_seen_at, member_count, join_id, info, xact_id, era)
-    select p.room_id, p.generation, p.version - 1, p.user_id, p.replaced_device_id, p.replaced_epoch,
+    select p.lifetime_id, p.room_id, p.generation, p.version - 1, p.user_id, p.replaced_device_id, p.replaced_epoch,
            'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null, null,
            p.xact_id, f.era
       from unnest(p_placed) p
      cross join leasehold.feed f
      where p.replaced_epoch is not null
     union all
-    select p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
+    select p.lifetime_id, p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
            'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord], p_info[p.ord],
            p.xact_id, f.era
       from unnest(p_placed) p
      cross join leasehold.feed f
-     order by 1, 3;
+     order by 2, 4;
 
     if exists (select from unnest(p_placed) p where p.replaced_device_id <> p.device_id) then
         delete from leasehold.members m
@@ -3348,9 +3385,14 @@ begin
            cursor = p_cursors[p.ord],
            metadata = p_metadata[p.ord],
            info = p_info[p.ord]
-      from unnest(p_placed) p
-     where p.replaced_device_id = p.device_id
-       and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id;
+      from (select p.*, held.place
+              from unnest(p_placed) p
+             cross join lateral (
+                   select h.ctid as place from leasehold.members h
+                    where h.room_id = p.room_id and h.user_id = p.user_id and h.device_id = p.device_id
+                   offset 0) held
+             where p.replaced_device_id = p.device_id) p
+     where m.ctid = p.place;
 
     insert into leasehold.members
            (room_id, user_id, device_id, epoch, arrival, arrived_at, joined_at, last_seen_at,
@@ -3370,17 +3412,14 @@ begin
            next_end = least(r.next_end, c.first_end),
            member_count = r.member_count + c.arrived,
            peak_members = greatest(r.peak_members, r.member_count + c.arrived)
-      from (select p.room_id, p.generation, p.xact_id, p.opens, max(p.version) as version,
+      from (select held.place, p.generation, p.xact_id, p.opens, max(p.version) as version,
                    (count(*) filter (where p.arrives))::integer as arrived,
                    min(p_lease_from + p_lease_ms[p.ord] * 1000::bigint) as first_end
               from unnest(p_placed) p
-             group by p.room_id, p.generation, p.xact_id, p.opens) c
-     where r.room_id = c.room_id;
-
-    insert into leasehold.room_generations (room_id, generation, opened_at)
-    select distinct p.room_id, p.generation, p_now
-      from unnest(p_placed) p
-     where p.opens;
+             cross join lateral (
+                   select h.ctid as place from leasehold.rooms h where h.room_id = p.room_id offset 0) held
+             group by held.place, p.generation, p.xact_id, p.opens) c
+     where r.ctid = c.place;
 end
 $function$;
 comment on function leasehold.write_placements(p_placed leasehold.placement[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_info jsonb[], p_join_ids text[], p_now timestamp with time zone, p_lease_from bigint) is

@@ -39,6 +39,7 @@ comment on function leasehold.is_note(text) is
 
 create table leasehold.rooms (
     room_id        text collate "C" not null,
+    lifetime_id    bigint           not null generated always as identity,
     generation     bigint           not null,
     version        bigint           not null,
     opened_at      timestamptz      not null,
@@ -56,6 +57,8 @@ create table leasehold.rooms (
 
 comment on table leasehold.rooms is
     'The rooms that exist: one row each, present exactly as long as the room has a member.';
+comment on column leasehold.rooms.lifetime_id is
+    'Stands for the room and its generation in the history, whose entries of the living then lie together however large it is.';
 comment on column leasehold.rooms.generation is
     'Which lifetime of the room this is; strictly increasing, also over purges.';
 comment on column leasehold.rooms.version is
@@ -143,41 +146,50 @@ comment on column leasehold.blocks.user_id is
 comment on column leasehold.blocks.note is
     'Why, in the words of whoever decided it.';
 
-create table leasehold.room_generations (
+-- Written when a lifetime ends: opening a room writes no more than the room.
+create table leasehold.closed_generations (
     room_id        text collate "C" not null,
     generation     bigint           not null,
+    lifetime_id    bigint           not null,
     opened_at      timestamptz      not null,
-    closed_at      timestamptz,
-    close_reason   text,
-    closed_version bigint,
-    peak_members   integer,
+    closed_at      timestamptz      not null,
+    close_reason   text             not null,
+    closed_version bigint           not null,
+    peak_members   integer          not null,
+    era            integer          not null,
+    last_xact_id   xid8             not null,
 
-    constraint room_generations_pkey primary key (room_id, generation),
-    constraint room_generations_closed_whole check (
-        num_nulls(closed_at, close_reason, closed_version, peak_members) in (0, 4)),
-    constraint room_generations_close_reason_known check (
+    -- All that the next lifetime asks for.
+    constraint closed_generations_pkey primary key (room_id, generation) include (era, last_xact_id),
+    constraint closed_generations_close_reason_known check (
         close_reason in ('left', 'expired', 'removed', 'room_closed'))
-);
+) with (autovacuum_vacuum_insert_scale_factor = 0.1);
 
-create unique index room_generations_one_open
-    on leasehold.room_generations (room_id) where closed_at is null;
-create index room_generations_by_closed_at
-    on leasehold.room_generations (closed_at) where closed_at is not null;
+create index closed_generations_by_closed_at
+    on leasehold.closed_generations using brin (closed_at);
 
-comment on table leasehold.room_generations is
-    'One row per lifetime of a room; the columns of its end are null while it is open.';
-comment on column leasehold.room_generations.close_reason is
+comment on table leasehold.closed_generations is
+    'One row per lifetime of a room that has ended; the one that goes on is the room''s own row. leasehold.room_lifetimes shows both.';
+comment on column leasehold.closed_generations.lifetime_id is
+    'What stands for this lifetime in membership_events.';
+comment on column leasehold.closed_generations.close_reason is
     'How its last session ended.';
-comment on column leasehold.room_generations.closed_version is
+comment on column leasehold.closed_generations.closed_version is
     'The version of the event that closed it.';
+comment on column leasehold.closed_generations.last_xact_id is
+    'Where in the feed, in this era, that event stands: the next lifetime stands behind it.';
 
 -- Each row is written in the transaction of the change that it records. The
 -- unique keys are the invariants: one position in a room's life per event, and
 -- an epoch that is joined once and ended once. The latter starts with the user,
--- so that it also finds a user's sessions.
+-- so that it also finds a user's sessions. It alone scatters what is written over
+-- the whole history: lifetimes are numbered as they begin, so the other keys of
+-- what is written now are near each other, and a long history costs little more
+-- than a short one.
 create table leasehold.membership_events (
     event_id     bigint           not null generated always as identity,
     xact_id      xid8             not null,
+    lifetime_id  bigint           not null,
     room_id      text collate "C" not null,
     generation   bigint           not null,
     version      bigint           not null,
@@ -196,7 +208,7 @@ create table leasehold.membership_events (
     ended_by     text,
     note         text,
 
-    constraint membership_events_pkey primary key (room_id, generation, version),
+    constraint membership_events_pkey primary key (lifetime_id, version),
     constraint membership_events_once unique (user_id, room_id, epoch, kind),
     constraint membership_events_ids_well_formed check (
         kind <> 'joined'
@@ -224,6 +236,8 @@ comment on table leasehold.membership_events is
     'Append-only: every join and every end of a session, once, in the transaction that made it so.';
 comment on column leasehold.membership_events.xact_id is
     'The transaction that wrote it, or that of the room''s change before it where that is higher: a reader of the feed stops before the oldest one still running, and sees each room''s changes in their order.';
+comment on column leasehold.membership_events.lifetime_id is
+    'The room and generation as one number, see leasehold.rooms and leasehold.closed_generations: by it a lifetime''s events are found.';
 comment on column leasehold.membership_events.era is
     'The era of leasehold.feed in which it was written.';
 comment on column leasehold.membership_events.info is

@@ -261,17 +261,19 @@ begin
        and leasehold.lease_expired(next_end, p_lease_now);
     -- All at once: two passes, each in order, could still meet somebody who waits in between.
     perform
-       from (select q.room_id, q.user_id, q.device_id
+       from (select q.room_id collate "C" as room_id, q.user_id collate "C" as user_id, q.device_id collate "C" as device_id
                from unnest(p_room_ids, p_user_ids, p_device_ids) as q (room_id, user_id, device_id)
               union
              select e.room_id, e.user_id, e.device_id
                from leasehold.members e
               where e.room_id = any (v_due)
-                and leasehold.lease_expired(e.lease_end, p_lease_now)) k
-       join leasehold.members m
-         on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
-      order by m.room_id, m.user_id, m.device_id
-        for update of m;
+                and leasehold.lease_expired(e.lease_end, p_lease_now)
+              order by 1, 2, 3) k
+      -- Each by its key: a plan that was made while the table was empty would go through it for each.
+      cross join lateral (
+            select from leasehold.members m
+             where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+               for update) locked;
 end
 $$;
 

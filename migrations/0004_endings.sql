@@ -31,9 +31,9 @@ begin
 
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
-           (room_id, generation, version, user_id, device_id, epoch,
+           (lifetime_id, room_id, generation, version, user_id, device_id, epoch,
             kind, reason, occurred_at, recorded_at, last_seen_at, member_count, ended_by, note, xact_id, era)
-    select n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
+    select r.lifetime_id, n.room_id, r.generation, r.version - n.sessions + n.step, n.user_id, n.device_id, n.epoch,
            'ended', p_reason, n.occurred_at, p_now, n.last_seen_at,
            r.member_count + n.departures - count(*) filter (where n.departs) over in_order, p_by, p_note,
            r.last_xact_id, f.era
@@ -100,16 +100,13 @@ begin
       from leasehold.rooms r
      where r.room_id = any (p_room_ids)
        and not exists (select from leasehold.members m where m.room_id = r.room_id);
-    update leasehold.room_generations g
-       set closed_at = e.occurred_at,
-           close_reason = e.reason,
-           closed_version = e.version,
-           peak_members = r.peak_members
+    insert into leasehold.closed_generations
+           (room_id, generation, lifetime_id, opened_at, closed_at, close_reason, closed_version, peak_members, era, last_xact_id)
+    select r.room_id, r.generation, r.lifetime_id, r.opened_at, e.occurred_at, e.reason, e.version, r.peak_members, e.era, e.xact_id
       from leasehold.rooms r
-      join leasehold.membership_events e
-        on e.room_id = r.room_id and e.generation = r.generation and e.version = r.version
+      join leasehold.membership_events e on e.lifetime_id = r.lifetime_id and e.version = r.version
      where r.room_id = any (v_rooms)
-       and g.room_id = r.room_id and g.generation = r.generation;
+     order by e.event_id;
     get diagnostics rooms_closed = row_count;
     delete from leasehold.rooms r where r.room_id = any (v_rooms);
 

@@ -9,6 +9,7 @@ create type leasehold.placement as (
     room_id               text collate "C",
     user_id               text collate "C",
     device_id             text collate "C",
+    lifetime_id           bigint,
     generation            bigint,
     epoch                 bigint,
     version               bigint,
@@ -101,23 +102,26 @@ create function leasehold.write_placements(
     language plpgsql
 as $$
 begin
+    -- Rows are found by their keys and changed by their places, which nobody moves while they are
+    -- locked: a plan that was made while the tables were empty would go through them otherwise.
+
     -- The end of the replaced session comes right before the join that replaces it.
     insert into leasehold.membership_events
-           (room_id, generation, version, user_id, device_id, epoch,
+           (lifetime_id, room_id, generation, version, user_id, device_id, epoch,
             kind, reason, occurred_at, recorded_at, last_seen_at, member_count, join_id, info, xact_id, era)
-    select p.room_id, p.generation, p.version - 1, p.user_id, p.replaced_device_id, p.replaced_epoch,
+    select p.lifetime_id, p.room_id, p.generation, p.version - 1, p.user_id, p.replaced_device_id, p.replaced_epoch,
            'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null, null,
            p.xact_id, f.era
       from unnest(p_placed) p
      cross join leasehold.feed f
      where p.replaced_epoch is not null
     union all
-    select p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
+    select p.lifetime_id, p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
            'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord], p_info[p.ord],
            p.xact_id, f.era
       from unnest(p_placed) p
      cross join leasehold.feed f
-     order by 1, 3;
+     order by 2, 4;
 
     if exists (select from unnest(p_placed) p where p.replaced_device_id <> p.device_id) then
         delete from leasehold.members m
@@ -137,9 +141,14 @@ begin
            cursor = p_cursors[p.ord],
            metadata = p_metadata[p.ord],
            info = p_info[p.ord]
-      from unnest(p_placed) p
-     where p.replaced_device_id = p.device_id
-       and m.room_id = p.room_id and m.user_id = p.user_id and m.device_id = p.device_id;
+      from (select p.*, held.place
+              from unnest(p_placed) p
+             cross join lateral (
+                   select h.ctid as place from leasehold.members h
+                    where h.room_id = p.room_id and h.user_id = p.user_id and h.device_id = p.device_id
+                   offset 0) held
+             where p.replaced_device_id = p.device_id) p
+     where m.ctid = p.place;
 
     insert into leasehold.members
            (room_id, user_id, device_id, epoch, arrival, arrived_at, joined_at, last_seen_at,
@@ -159,17 +168,14 @@ begin
            next_end = least(r.next_end, c.first_end),
            member_count = r.member_count + c.arrived,
            peak_members = greatest(r.peak_members, r.member_count + c.arrived)
-      from (select p.room_id, p.generation, p.xact_id, p.opens, max(p.version) as version,
+      from (select held.place, p.generation, p.xact_id, p.opens, max(p.version) as version,
                    (count(*) filter (where p.arrives))::integer as arrived,
                    min(p_lease_from + p_lease_ms[p.ord] * 1000::bigint) as first_end
               from unnest(p_placed) p
-             group by p.room_id, p.generation, p.xact_id, p.opens) c
-     where r.room_id = c.room_id;
-
-    insert into leasehold.room_generations (room_id, generation, opened_at)
-    select distinct p.room_id, p.generation, p_now
-      from unnest(p_placed) p
-     where p.opens;
+             cross join lateral (
+                   select h.ctid as place from leasehold.rooms h where h.room_id = p.room_id offset 0) held
+             group by held.place, p.generation, p.xact_id, p.opens) c
+     where r.ctid = c.place;
 end
 $$;
 
@@ -269,7 +275,7 @@ begin
             with known as (
                 -- Every look-up is by key, so a batch costs what its requests cost.
                 select q.ord::integer as ord, q.room_id, q.user_id, q.device_id, q.capacity,
-                       r.version, r.member_count,
+                       r.lifetime_id, r.version, r.member_count,
                        case when r.version > 0 then r.generation
                             else 1 + greatest(
                                 past.generation,
@@ -296,14 +302,14 @@ begin
                        end as refusal
                   from unnest(p_room_ids, p_user_ids, p_device_ids, p_if_present, p_join_ids, p_capacities)
                        with ordinality as q (room_id, user_id, device_id, if_present, join_id, capacity, ord)
-                  join leasehold.rooms r on r.room_id = q.room_id
+                 cross join lateral (select * from leasehold.rooms r where r.room_id = q.room_id offset 0) r
                   left join lateral (
-                       -- The last change of the lifetime before: this one stands behind it in the feed.
-                       select e.generation,
-                              case when e.era = (select f.era from leasehold.feed f) then e.xact_id end as xact_id
-                         from leasehold.membership_events e
-                        where e.room_id = q.room_id
-                        order by e.generation desc, e.version desc
+                       -- The lifetime before: this one stands behind its last change in the feed.
+                       select c.generation,
+                              case when c.era = (select f.era from leasehold.feed f) then c.last_xact_id end as xact_id
+                         from leasehold.closed_generations c
+                        where c.room_id = q.room_id
+                        order by c.generation desc
                         limit 1) past on r.version = 0
                  cross join lateral (
                        select coalesce(
@@ -355,7 +361,7 @@ begin
                   from decided d
                 window in_order as (partition by d.room_id order by d.ord)
             )
-            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.generation, n.epoch, n.joined_version, n.xact_id,
+            select array_agg((n.ord, n.room_id, n.user_id, n.device_id, n.lifetime_id, n.generation, n.epoch, n.joined_version, n.xact_id,
                               coalesce(n.arrival, n.joined_version), coalesce(n.arrived_at, as_of),
                               n.member_count_after, n.version = 0, n.sessions = 0,
                               n.held_device_id, n.held_epoch, n.held_last_seen_at)::leasehold.placement)

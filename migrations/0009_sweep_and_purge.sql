@@ -172,7 +172,7 @@ begin
              group by e.room_id, e.user_id
                 on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch)
         ), closed as (
-            delete from leasehold.room_generations g
+            delete from leasehold.closed_generations g
              using ended e
              where g.room_id = e.room_id and g.generation = e.generation and g.closed_version = e.version
             returning g.room_id, g.generation, g.closed_version

@@ -76,7 +76,12 @@ select j.room_id, j.generation, j.user_id, j.device_id, j.epoch,
        e.ended_by, e.note, j.info,
        j.version as joined_version,
        j.event_id as joined_event_id
-  from leasehold.membership_events j
+  -- By way of the lifetime, as the history has no index of rooms.
+  from (select r.room_id, r.generation, r.lifetime_id from leasehold.rooms r
+        union all
+        select c.room_id, c.generation, c.lifetime_id from leasehold.closed_generations c) l
+  join leasehold.membership_events j
+    on j.lifetime_id = l.lifetime_id and j.room_id = l.room_id and j.generation = l.generation
   left join leasehold.membership_events e
     on e.room_id = j.room_id and e.user_id = j.user_id and e.epoch = j.epoch and e.kind = 'ended'
   left join leasehold.members m
@@ -89,22 +94,22 @@ comment on view leasehold.sessions is
     'One row per epoch that was ever joined. A lease that has run out counts as ended, whether or not the sweep has recorded it (end_recorded_at).';
 
 create view leasehold.room_lifetimes as
-select g.room_id, g.generation, g.opened_at,
-       coalesce(g.closed_at, lapsed.closed_at) as closed_at,
-       coalesce(g.close_reason, case when lapsed.closed_at is not null then 'expired' end) as close_reason,
-       coalesce(g.peak_members, r.peak_members) as peak_members,
-       p.purged_until
-  from leasehold.room_generations g
-  left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation
-  left join leasehold.generation_purges p on p.room_id = g.room_id and p.generation = g.generation
-  left join lateral (
-       select leasehold.lease_instant(max(m.lease_end)) as closed_at
-         from leasehold.members m
-        where m.room_id = r.room_id
-       having leasehold.lease_expired(max(m.lease_end), (select leasehold.lease_clock()))) lapsed on true;
+select l.room_id, l.generation, l.opened_at, l.closed_at, l.close_reason, l.peak_members, p.purged_until, l.lifetime_id
+  from (select c.room_id, c.generation, c.opened_at, c.closed_at, c.close_reason, c.peak_members, c.lifetime_id
+          from leasehold.closed_generations c
+        union all
+        select r.room_id, r.generation, r.opened_at, lapsed.closed_at,
+               case when lapsed.closed_at is not null then 'expired' end, r.peak_members, r.lifetime_id
+          from leasehold.rooms r
+          left join lateral (
+               select leasehold.lease_instant(max(m.lease_end)) as closed_at
+                 from leasehold.members m
+                where m.room_id = r.room_id
+               having leasehold.lease_expired(max(m.lease_end), (select leasehold.lease_clock()))) lapsed on true) l
+  left join leasehold.generation_purges p on p.room_id = l.room_id and p.generation = l.generation;
 
 comment on view leasehold.room_lifetimes is
-    'One row per lifetime of a room; closed_at is null while a member lives. Sessions that ended until purged_until may be purged; null where all are kept.';
+    'One row per lifetime of a room; closed_at is null while a member lives; its events are those with its lifetime_id. Sessions that ended until purged_until may be purged; null where all are kept.';
 
 create function leasehold.list_rooms(
     p_prefix text default '',
@@ -212,8 +217,8 @@ as $$
     select q.ord::integer, null, g.closed_version, g.close_reason
       from unnest(p_room_ids, p_generations, p_user_ids)
            with ordinality as q (room_id, generation, user_id, ord)
-      join leasehold.room_generations g on g.room_id = q.room_id and g.generation = q.generation
-     where q.user_id is null and g.closed_version is not null
+      join leasehold.closed_generations g on g.room_id = q.room_id and g.generation = q.generation
+     where q.user_id is null
 $$;
 
 comment on function leasehold.departures(text[], bigint[], text[], bigint[]) is

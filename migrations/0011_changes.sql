@@ -231,7 +231,7 @@ begin
           left join lateral (
                -- Per event, by key: the number of events is unknown to the planner, that of lifetimes large.
                select c.close_reason, c.closed_at
-                 from leasehold.room_generations c
+                 from leasehold.closed_generations c
                 where c.room_id = e.room_id and c.generation = e.generation and c.closed_version = e.version
                 limit 1) g on e.kind = 'ended' and e.member_count = 0
          cross join lateral (values

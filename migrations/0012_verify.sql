@@ -9,6 +9,8 @@ as $$
 #variable_conflict use_column
 declare
     v_rooms text[];
+    -- By these the history of the rooms is found.
+    v_lifetimes bigint[];
 begin
     if p_room_id is not null then
         v_rooms := array[p_room_id];
@@ -16,6 +18,11 @@ begin
         v_rooms := array(select distinct e.room_id from leasehold.membership_events e where e.recorded_at >= p_since
                           union
                          select distinct m.room_id from leasehold.members m where m.last_seen_at >= p_since);
+    end if;
+    if v_rooms is not null then
+        v_lifetimes := array(select r.lifetime_id from leasehold.rooms r where r.room_id = any (v_rooms)
+                              union all
+                             select c.lifetime_id from leasehold.closed_generations c where c.room_id = any (v_rooms));
     end if;
 
     return query
@@ -47,7 +54,7 @@ begin
       from (select e.room_id, e.user_id, e.epoch,
                    lag(e.epoch) over (partition by e.room_id, e.user_id order by e.generation, e.version) as before
               from leasehold.membership_events e
-             where e.kind = 'joined' and (v_rooms is null or e.room_id = any (v_rooms))) e
+             where e.kind = 'joined' and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))) e
      where e.epoch <= e.before
 
     -- 5. A room's row exists only with members, and its figures are theirs.
@@ -68,29 +75,20 @@ begin
      group by r.room_id
     having min(m.lease_end) < r.next_end
 
-    -- 6. Generations strictly increase; a room is its newest generation, open; any other is closed.
+    -- 6. Generations strictly increase; a room is its newest generation, and any other is closed.
     union all
-    select 6, r.room_id, null, format('generation %s of the room is not its open lifetime', r.generation)
+    select 6, r.room_id, null, format('generation %s of the room is not above all that ended', r.generation)
       from leasehold.rooms r
      where (v_rooms is null or r.room_id = any (v_rooms))
-       and (not exists (select from leasehold.room_generations g
-                         where g.room_id = r.room_id and g.generation = r.generation
-                           and g.closed_at is null and g.opened_at = r.opened_at)
-            or exists (select from leasehold.room_generations g
-                        where g.room_id = r.room_id and g.generation > r.generation)
+       and (exists (select from leasehold.closed_generations g
+                     where g.room_id = r.room_id and g.generation >= r.generation)
             or r.generation <= (select f.generation from leasehold.generation_floors f where f.room_id = r.room_id))
-    union all
-    select 6, g.room_id, null, format('generation %s is open, but the room is not there', g.generation)
-      from leasehold.room_generations g
-     where g.closed_at is null and (v_rooms is null or g.room_id = any (v_rooms))
-       and not exists (select from leasehold.rooms r
-                        where r.room_id = g.room_id and r.generation = g.generation)
     union all
     select 6, e.room_id, e.user_id, format('epoch %s ended in generation %s, not in the %s it joined', e.epoch, e.generation, j.generation)
       from leasehold.membership_events e
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
-     where e.kind = 'ended' and e.generation <> j.generation and (v_rooms is null or e.room_id = any (v_rooms))
+     where e.kind = 'ended' and e.generation <> j.generation and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
     union all
     select 6, m.room_id, m.user_id, format('epoch %s joined generation %s, but the room is generation %s', m.epoch, j.generation, r.generation)
       from leasehold.members m
@@ -105,17 +103,17 @@ begin
            format('generation %s should have events 1 to %s, but has %s up to %s%s',
                   coalesce(e.generation, g.generation), g.version, coalesce(e.events, 0), e.version,
                   ', and ' || g.purged || ' are purged')
-      from (select e.room_id, e.generation, count(*) as events, max(e.version) as version
+      from (select e.lifetime_id, e.room_id, e.generation, count(*) as events, max(e.version) as version
               from leasehold.membership_events e
-             where (v_rooms is null or e.room_id = any (v_rooms))
-             group by e.room_id, e.generation) e
-      full join (select g.room_id, g.generation, coalesce(g.closed_version, r.version) as version,
-                        p.events_purged as purged
-                   from leasehold.room_generations g
-                   left join leasehold.rooms r on r.room_id = g.room_id and r.generation = g.generation
-                   left join leasehold.generation_purges p on p.room_id = g.room_id and p.generation = g.generation
-                  where (v_rooms is null or g.room_id = any (v_rooms))) g
-        on g.room_id = e.room_id and g.generation = e.generation
+             where (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
+             group by e.lifetime_id, e.room_id, e.generation) e
+      full join (select l.lifetime_id, l.room_id, l.generation, l.version, p.events_purged as purged
+                   from (select r.lifetime_id, r.room_id, r.generation, r.version from leasehold.rooms r
+                         union all
+                         select c.lifetime_id, c.room_id, c.generation, c.closed_version from leasehold.closed_generations c) l
+                   left join leasehold.generation_purges p on p.room_id = l.room_id and p.generation = l.generation
+                  where (v_rooms is null or l.room_id = any (v_rooms))) g
+        on g.lifetime_id = e.lifetime_id and g.room_id = e.room_id and g.generation = e.generation
      where coalesce(e.events, 0) + coalesce(g.purged, 0) is distinct from g.version
         or (g.purged is null and e.version is distinct from g.version)
         or e.version > g.version
@@ -126,7 +124,7 @@ begin
                        else 'joined and not ended in the history, but no member' end)
       from (select e.room_id, e.user_id, e.device_id, e.epoch
               from leasehold.membership_events e
-             where (v_rooms is null or e.room_id = any (v_rooms))
+             where (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
              group by e.room_id, e.user_id, e.device_id, e.epoch
             having count(*) filter (where e.kind = 'ended') = 0) j
       full join (select * from leasehold.members m where (v_rooms is null or m.room_id = any (v_rooms))) m
@@ -136,7 +134,7 @@ begin
     union all
     select 7, e.room_id, e.user_id, format('epoch %s ended on device %L without having joined on it', e.epoch, e.device_id)
       from leasehold.membership_events e
-     where e.kind = 'ended' and (v_rooms is null or e.room_id = any (v_rooms))
+     where e.kind = 'ended' and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
        and not exists (select from leasehold.membership_events j
                         where j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch
                           and j.kind = 'joined' and j.device_id = e.device_id)
@@ -146,12 +144,12 @@ begin
       join leasehold.membership_events j
         on j.room_id = e.room_id and j.user_id = e.user_id and j.epoch = e.epoch and j.kind = 'joined'
      where e.kind = 'ended' and e.generation = j.generation and e.version < j.version
-       and (v_rooms is null or e.room_id = any (v_rooms))
+       and (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
     union all
     select 7, e.room_id, e.user_id,
            format('version %s of generation %s says that %s members are left, but it is %s',
                   e.version, e.generation, e.member_count, e.counted)
-      from (select p.*, sum(p.change) over (partition by p.room_id, p.generation order by p.version) as counted
+      from (select p.*, sum(p.change) over (partition by p.lifetime_id order by p.version) as counted
               from (select s.*,
                            -- Who is replaced goes only as far as the join that follows.
                            case when s.kind = 'joined' and s.sessions = 1 and not s.replaces then 1
@@ -162,11 +160,11 @@ begin
                                    coalesce(lag(h.reason) over in_order = 'superseded'
                                             and lag(h.version) over in_order = h.version - 1, false) as replaces
                               from leasehold.membership_events h
-                             where (v_rooms is null or h.room_id = any (v_rooms))
+                             where (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))
                                -- What is purged in part cannot be counted.
                                and not exists (select from leasehold.generation_purges g
                                                 where g.room_id = h.room_id and g.generation = h.generation)
-                            window in_order as (partition by h.room_id, h.generation, h.user_id order by h.version)) s) p) e
+                            window in_order as (partition by h.lifetime_id, h.user_id order by h.version)) s) p) e
      where e.member_count <> e.counted
 
     -- 4. The lease clock is behind by what the outages say, and never went back.
@@ -193,7 +191,7 @@ begin
            format('the epochs before %s are purged, but the floor is %s', e.epoch, coalesce(f.epoch, 0))
       from (select e.room_id, e.user_id, min(e.epoch) as epoch
               from leasehold.membership_events e
-             where (v_rooms is null or e.room_id = any (v_rooms))
+             where (v_lifetimes is null or e.lifetime_id = any (v_lifetimes))
              group by e.room_id, e.user_id) e
       left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
      where e.epoch > 1
@@ -204,7 +202,9 @@ begin
     select 6, g.room_id, null,
            format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
       from (select g.room_id, min(g.generation) as generation
-              from leasehold.room_generations g
+              from (select r.room_id, r.generation from leasehold.rooms r
+                    union all
+                    select c.room_id, c.generation from leasehold.closed_generations c) g
              where (v_rooms is null or g.room_id = any (v_rooms))
              group by g.room_id) g
       left join leasehold.generation_floors f on f.room_id = g.room_id
@@ -217,7 +217,7 @@ begin
                    (h.era, h.xact_id, h.event_id)::leasehold.feed_key < lag((h.era, h.xact_id, h.event_id)::leasehold.feed_key) over (
                        partition by h.room_id order by h.generation, h.version) as is_out_of_order
               from leasehold.membership_events h
-             where (v_rooms is null or h.room_id = any (v_rooms))) e
+             where (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))) e
      where e.is_out_of_order
     union all
     select 7, null, null, format('the history goes on in cluster %s, but its transactions are counted by cluster %s; run leasehold.renumber_changes()', c.system_identifier, f.system_identifier)

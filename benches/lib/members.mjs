@@ -63,7 +63,7 @@ export async function joinInSql(cluster, database, { rooms, perRoom, firstRoom =
         commit;
         -- Plans made for empty tables would scan the full ones.
         if v_start = 0 then
-          analyze leasehold.rooms, leasehold.members, leasehold.membership_events, leasehold.room_generations;
+          analyze leasehold.rooms, leasehold.members, leasehold.membership_events, leasehold.closed_generations;
           commit;
         end if;
       end loop;

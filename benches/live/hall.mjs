@@ -10,7 +10,11 @@ const JOINS = 5;
 
 export async function hall(environment) {
   const size = environment.quick ? 500 : 10_000;
-  const service = ours(environment, { LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM: String(size) });
+  const service = ours(environment, {
+    LEASEHOLD_MAX_SUBSCRIBERS_PER_ROOM: String(size),
+    // Those who join while the hall is full.
+    LEASEHOLD_MAX_MEMBERS_PER_ROOM: String(size + JOINS),
+  });
   const sockets = [];
   try {
     await service.start();

@@ -8,7 +8,7 @@ use crate::http::Pages;
 /// Which pages there are.
 #[derive(Debug, Clone, Args)]
 pub struct PageArgs {
-    /// Whether there is a console at /console; what it shows needs a key or token as any other request
+    /// Whether there is a console at /console; it needs a key or token as any other client does
     #[arg(long, env = "LEASEHOLD_CONSOLE", default_value = "on", action = ArgAction::Set,
           value_parser = on_or_off("LEASEHOLD_CONSOLE"))]
     pub console: bool,

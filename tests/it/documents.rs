@@ -31,7 +31,7 @@ async fn let_time_pass(database: &Database, seconds: u64) {
             "update leasehold.members set joined_at = joined_at {by}, last_seen_at = last_seen_at {by},
                     lease_end = lease_end - {seconds} * 1000000::bigint;
              update leasehold.rooms set opened_at = opened_at {by}, next_end = next_end - {seconds} * 1000000::bigint;
-             update leasehold.room_generations set opened_at = opened_at {by}, closed_at = closed_at {by};
+             update leasehold.closed_generations set opened_at = opened_at {by}, closed_at = closed_at {by};
              update leasehold.membership_events set occurred_at = occurred_at {by},
                     recorded_at = recorded_at {by}, last_seen_at = last_seen_at {by};"
         ))

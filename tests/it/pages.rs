@@ -145,3 +145,24 @@ async fn the_demo_is_off_unless_it_is_asked_for_and_the_console_on_unless_it_is_
         app.stop().await;
     }
 }
+
+#[test]
+fn no_page_reads_markup_from_what_it_shows_and_each_file_fits_into_a_head() {
+    for file in files() {
+        let path = format!("{}/web/{file}", env!("CARGO_MANIFEST_DIR"));
+        let source = fs::read_to_string(path).unwrap();
+        for sink in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "srcdoc",
+            "eval(",
+            "new Function",
+        ] {
+            assert!(!source.contains(sink), "{file} has {sink}");
+        }
+        let lines = source.lines().count();
+        assert!(lines < 400, "web/{file} has {lines} lines; split it");
+    }
+}

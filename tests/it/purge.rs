@@ -387,7 +387,7 @@ async fn verify_sees_history_that_went_without_leaving_a_floor() {
     database
         .execute(
             "delete from leasehold.membership_events where generation = 1; \
-             delete from leasehold.room_generations where generation = 1",
+             delete from leasehold.closed_generations where generation = 1",
         )
         .await;
     let found: Vec<i32> = database

@@ -72,16 +72,17 @@ async fn when_heartbeats_stop_the_list_is_empty_and_the_room_is_gone() {
         .await
         .unwrap();
     assert_eq!(rooms, 0);
-    let closed =
-        sqlx::query!("select generation, closed_at, close_reason from leasehold.room_generations")
-            .fetch_one(&database.pool)
-            .await
-            .unwrap();
+    let closed = sqlx::query!(
+        "select generation, closed_at, close_reason from leasehold.closed_generations"
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
     assert_eq!(closed.generation, 1);
-    assert_eq!(closed.close_reason.as_deref(), Some("expired"));
+    assert_eq!(closed.close_reason, "expired");
     assert_eq!(
         closed.closed_at,
-        Some(t(15_000)),
+        t(15_000),
         "at the end of the lease, not of the delay"
     );
     database.verify().await;

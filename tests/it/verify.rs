@@ -30,8 +30,7 @@ async fn sound() -> Database {
             "alter table leasehold.members drop constraint members_room_fkey;
              alter table leasehold.membership_events drop constraint membership_events_once;
              alter table leasehold.membership_events drop constraint membership_events_pkey;
-             alter table leasehold.rooms drop constraint rooms_member_count_within_peak;
-             drop index leasehold.room_generations_one_open",
+             alter table leasehold.rooms drop constraint rooms_member_count_within_peak",
         )
         .await;
     database
@@ -188,14 +187,11 @@ async fn it_reports_a_lease_that_ends_before_the_rooms_bound() {
 }
 
 #[tokio::test]
-async fn it_reports_a_room_whose_lifetime_is_not_its_open_one() {
-    let detail = "generation 2 of the room is not its open lifetime";
+async fn it_reports_a_room_that_is_not_its_newest_lifetime() {
+    let detail = "generation 2 of the room is not above all that ended";
     for tampering in [
-        "update leasehold.room_generations set generation = 3 where room_id = 's' and generation = 2",
-        "update leasehold.room_generations set opened_at = now() where room_id = 's'",
-        "update leasehold.room_generations
-            set closed_at = now(), close_reason = 'left', closed_version = 1, peak_members = 1
-          where room_id = 's' and generation = 2",
+        "update leasehold.closed_generations set generation = 3 where room_id = 's'",
+        "update leasehold.closed_generations set generation = 2 where room_id = 's'",
         "insert into leasehold.generation_floors values ('s', 2)",
     ] {
         is_reported(tampering, 6, detail).await;
@@ -203,13 +199,18 @@ async fn it_reports_a_room_whose_lifetime_is_not_its_open_one() {
 }
 
 #[tokio::test]
-async fn it_reports_an_open_lifetime_without_a_room() {
+async fn it_reports_a_lifetime_whose_events_are_anothers() {
+    let detail = "generation 1 should have events 1 to 2, but has 0 up to ";
     is_reported(
-        "update leasehold.room_generations
-            set closed_at = null, close_reason = null, closed_version = null, peak_members = null
-          where room_id = 's' and generation = 1",
-        6,
-        "generation 1 is open, but the room is not there",
+        "update leasehold.closed_generations set lifetime_id = -1 where room_id = 's'",
+        7,
+        detail,
+    )
+    .await;
+    is_reported(
+        "update leasehold.membership_events set lifetime_id = -1 where room_id = 's' and generation = 1",
+        7,
+        detail,
     )
     .await;
 }
@@ -259,7 +260,7 @@ async fn it_reports_a_lifetime_that_lost_its_whole_history() {
 #[tokio::test]
 async fn it_reports_events_of_a_lifetime_that_was_never_recorded() {
     is_reported(
-        "delete from leasehold.room_generations where room_id = 's' and generation = 1",
+        "delete from leasehold.closed_generations where room_id = 's' and generation = 1",
         7,
         "generation 1 should have events 1 to , but has 2 up to 2",
     )
@@ -290,9 +291,9 @@ async fn it_reports_a_member_that_was_lost() {
 async fn it_reports_a_member_whose_end_is_recorded() {
     is_reported(
         "insert into leasehold.membership_events
-                (room_id, generation, version, user_id, device_id, epoch, kind, reason,
+                (lifetime_id, room_id, generation, version, user_id, device_id, epoch, kind, reason,
                  occurred_at, recorded_at, last_seen_at, member_count, xact_id, era)
-         values ('r', 1, 6, 'bob', '', 1, 'ended', 'left', now(), now(), now(), 1, pg_current_xact_id(), 1)",
+         values ((select lifetime_id from leasehold.rooms where room_id = 'r'), 'r', 1, 6, 'bob', '', 1, 'ended', 'left', now(), now(), now(), 1, pg_current_xact_id(), 1)",
         7,
         "epoch 1 is a member without a join in the history",
     )

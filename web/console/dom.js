@@ -36,6 +36,17 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/**
+ * Puts these in place of what is there. Not while the keyboard is in it, which would lose its place, unless it
+ * was the person there who changed it: then they go on from the heading.
+ */
+export function replace(element, children, isOwnDoing = false) {
+  const hadFocus = element.contains(document.activeElement);
+  if (hadFocus && !isOwnDoing) return;
+  element.replaceChildren(...children);
+  if (hadFocus) document.querySelector("h1")?.focus();
+}
+
 /** Labels and values, one a row. */
 export function facts(pairs) {
   const rows = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");

@@ -18,10 +18,10 @@ export function endText(end) {
   return ENDS.find(([name]) => name === end)?.[1] ?? end;
 }
 
-/** Unlike the words of a legend, which are of several. */
+/** What a bar that ended so is filled with. */
 export const patternOf = (end) => `url(#end-${end})`;
 
-/** What bars are filled with. */
+/** All fills, for the document that refers to them. */
 export function patterns() {
   return s(
     "defs",

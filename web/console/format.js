@@ -29,13 +29,12 @@ export function duration(ms) {
   return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${nextUnit}` : ""}`;
 }
 
-const pad = (value, length = 2) => String(value).padStart(length, "0");
+const pad = (value) => String(value).padStart(2, "0");
 
 /** The time of day in this browser's zone. */
-export function time(ms, { millis = false } = {}) {
+export function time(ms) {
   const at = new Date(ms);
-  const text = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
-  return millis ? `${text}.${pad(at.getMilliseconds(), 3)}` : text;
+  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
 }
 
 export function day(ms) {

@@ -27,8 +27,8 @@ export function notice() {
   const element = h("p", { class: "notice", role: "alert", hidden: true });
   return {
     element,
-    show(text) {
-      setText(element, text);
+    show(text, ...more) {
+      element.replaceChildren(text, ...more.filter(Boolean));
       element.hidden = false;
     },
     clear() {

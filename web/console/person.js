@@ -1,5 +1,5 @@
-import { get, list, path } from "./api.js";
-import { h, said, setText } from "./dom.js";
+import { list, path } from "./api.js";
+import { h, replace, said, setText } from "./dom.js";
 import { count, instant, time } from "./format.js";
 import { expelPerson } from "./moderation.js";
 import { notice, sentence, title } from "./parts.js";
@@ -63,7 +63,7 @@ export function personView({ id: userId, query, signal, replaceQuery }) {
   async function refreshRooms() {
     try {
       const { found } = await list(path("users", userId, "rooms"), "rooms", { most: 1000, signal });
-      rooms.replaceChildren(...found.slice(0, 100).map(room));
+      replace(rooms, found.slice(0, 100).map(room));
       setText(nowhere, found.length === 0 ? "They are in no room." : found.length > 100 ? `The first 100 of ${found.length}.` : "");
     } catch (error) {
       if (!signal.aborted) problem.show(sentence(error));

@@ -1,7 +1,7 @@
 import { watchRoom } from "../client.js";
 import { BASE, credential, get, list as listOf, path } from "./api.js";
 import { ServerClock } from "./clock.js";
-import { h, said, setText } from "./dom.js";
+import { h, replace, said, setText } from "./dom.js";
 import { count, instant } from "./format.js";
 import { Leases } from "./leases.js";
 import { closeRoom, liftBlock, lockRoom } from "./moderation.js";
@@ -58,32 +58,34 @@ export function roomView({ id: roomId, signal, onUnauthorized }) {
   }
 
   async function act(decision) {
-    if (await decision) refresh();
+    if (await decision) refresh(true);
   }
 
-  async function refresh() {
-    await Promise.all([refreshHead(), refreshBlocks()]);
+  async function refresh(isOwnDoing) {
+    await Promise.all([refreshHead(), refreshBlocks(isOwnDoing)]);
   }
 
   async function refreshHead() {
+    if (watch.live && watch.count === 0) return showHead(null);
     try {
-      const room = await get(path("rooms", roomId), { signal });
-      isLocked = room.locked === true;
-      const facts = [`lifetime ${room.generation}`, `open since ${instant(room.openedAtMs)}`, count(room.version, "change")];
-      setText(head, facts.join(" · "));
+      showHead(await get(path("rooms", roomId), { signal }));
     } catch (error) {
-      if (error.status !== 404) return;
-      isLocked = false;
-      setText(head, "Nobody is in it; the next join opens its next lifetime.");
+      if (error.status === 404) showHead(null);
     }
+  }
+
+  function showHead(room) {
+    isLocked = room?.locked === true;
+    const facts = room && [`lifetime ${room.generation}`, `open since ${instant(room.openedAtMs)}`, count(room.version, "change")];
+    setText(head, facts?.join(" · ") ?? "Nobody is in it; the next join opens its next lifetime.");
     lockState.hidden = !isLocked;
     setText(lock, isLocked ? "Unlock…" : "Lock…");
   }
 
-  async function refreshBlocks() {
+  async function refreshBlocks(isOwnDoing) {
     try {
       const { found } = await listOf(path("rooms", roomId, "blocks"), "blocks", { most: 100, signal });
-      blocks.replaceChildren(...found.slice(0, 100).map(block));
+      replace(blocks, found.slice(0, 100).map(block), isOwnDoing);
       setText(noBlocks, found.length ? "" : "Nobody is kept out.");
     } catch (error) {
       if (!signal.aborted) setText(noBlocks, error.status === 403 ? "Only an admin of the room sees who is kept out." : sentence(error));

@@ -4,7 +4,7 @@ import { h, said, setText } from "./dom.js";
 import { follow } from "./follow.js";
 import { count } from "./format.js";
 import { toRoom } from "./route.js";
-import { live, notice, title } from "./parts.js";
+import { live, notice, sentence, title } from "./parts.js";
 import { VirtualList } from "./virtual-list.js";
 
 /** A stream follows one page of 1,000; of the others one is asked for anew so often. */
@@ -175,8 +175,10 @@ export function roomsView({ query, signal, replaceQuery }) {
 
   function refused(error) {
     if (error.status === 401) return;
-    const hint = error.status === 403 ? " Type a prefix that it may list." : "";
-    problem.show(`${error.message}.${hint}`);
+    // What may not be listed may still be read, by whoever knows what it is called.
+    const byName = prefix && h("a", { href: toRoom(prefix), text: `Open ${prefix}` });
+    if (error.status === 403) problem.show(`${sentence(error)} Type a prefix that it may list, or the whole name of a room. `, byName);
+    else problem.show(sentence(error));
     status.set(false);
   }
 

@@ -1,4 +1,4 @@
-import { h, said } from "./dom.js";
+import { h, replace, said } from "./dom.js";
 import { endOf, endText } from "./ends.js";
 import { count, duration, instant, time } from "./format.js";
 import { toPerson, toRoom } from "./route.js";
@@ -41,7 +41,7 @@ export class SessionTable {
   #draw() {
     if (!this.element.open) return this.#body.replaceChildren();
     const newest = [...this.#sessions].sort((a, b) => b.joinedAtMs - a.joinedAtMs).slice(0, MOST);
-    this.#body.replaceChildren(...newest.map((session) => this.#row(session)));
+    replace(this.#body, newest.map((session) => this.#row(session)));
     this.#more.hidden = this.#sessions.length <= MOST;
     this.#more.textContent = `The newest ${MOST}; choose a shorter window to see others.`;
   }

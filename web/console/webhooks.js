@@ -1,6 +1,6 @@
 import { ask, list, path } from "./api.js";
 import { confirm } from "./confirm.js";
-import { facts, h, said } from "./dom.js";
+import { facts, h, replace, said } from "./dom.js";
 import { count, duration, instant } from "./format.js";
 import { announce, notice, sentence, title } from "./parts.js";
 
@@ -12,17 +12,12 @@ export function webhooksView({ signal }) {
   const all = h("ul", { class: "plain cards", "aria-label": "Webhooks" });
   const none = h("p", { class: "panel pad muted", hidden: true, text: "There is no webhook. PUT /webhooks/{name} makes one." });
 
-  let shown = "";
-  async function refresh() {
+  async function refresh(isOwnDoing) {
     try {
       const { found } = await list("/webhooks", "webhooks", { most: 1000, signal });
       problem.clear();
       none.hidden = found.length > 0;
-      // Drawn again only where something is different, so that the focus stays where it is.
-      const text = JSON.stringify(found);
-      if (text === shown) return;
-      shown = text;
-      all.replaceChildren(...found.map(card));
+      replace(all, found.map(card), isOwnDoing);
     } catch (error) {
       if (!signal.aborted) problem.show(sentence(error));
     }
@@ -68,7 +63,7 @@ export function webhooksView({ signal }) {
     } catch (error) {
       announce(sentence(error));
     }
-    refresh();
+    refresh(true);
   }
 
   refresh();

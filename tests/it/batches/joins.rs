@@ -161,9 +161,9 @@ async fn a_join_after_the_whole_history_was_purged_still_has_a_higher_epoch() {
             "insert into leasehold.epoch_floors select room_id, user_id, max(epoch)
                from leasehold.membership_events group by room_id, user_id;
              insert into leasehold.generation_floors select room_id, max(generation)
-               from leasehold.room_generations group by room_id;
+               from leasehold.closed_generations group by room_id;
              delete from leasehold.membership_events;
-             delete from leasehold.room_generations",
+             delete from leasehold.closed_generations",
         )
         .await;
     let answers = database

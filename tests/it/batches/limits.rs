@@ -28,10 +28,12 @@ fn rooms(limit: i32) -> JoinLimits {
 }
 
 async fn opened(database: &Database) -> Vec<String> {
-    sqlx::query_scalar!("select room_id from leasehold.room_generations order by room_id")
-        .fetch_all(&database.pool)
-        .await
-        .unwrap()
+    sqlx::query_scalar!(
+        r#"select room_id as "room_id!" from leasehold.room_lifetimes order by room_id"#
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Requests that share a batch take effect one after the other, as if each had come alone.
 
+mod empty_night;
 mod joins;
 mod limits;
 mod renewals;

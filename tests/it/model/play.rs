@@ -27,7 +27,7 @@ pub async fn against_both(database: &Database, steps: &[Step]) -> Result<(), Str
     database
         .execute(
             "delete from leasehold.members; delete from leasehold.rooms;
-             delete from leasehold.room_generations; delete from leasehold.membership_events;
+             delete from leasehold.closed_generations; delete from leasehold.membership_events;
              delete from leasehold.outages;
              update leasehold.pulse set last_at = null, paused = 0, floor = 0, spread_until = 0",
         )

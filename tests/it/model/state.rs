@@ -102,22 +102,30 @@ pub async fn actual(database: &Database) -> Vec<String> {
             m.metadata.and_then(|json| json.as_i64())
         ));
     }
-    let lifetimes = sqlx::query!("select * from leasehold.room_generations");
-    for g in lifetimes.fetch_all(pool).await.unwrap() {
-        let closed = g.closed_at.map(|at| {
-            let version = g.closed_version.unwrap();
-            (
-                ms(at),
-                g.close_reason.unwrap(),
-                version,
-                g.peak_members.unwrap(),
-            )
-        });
+    let open = sqlx::query!("select room_id, generation, opened_at from leasehold.rooms");
+    for r in open.fetch_all(pool).await.unwrap() {
+        let opened = ms(r.opened_at);
+        let closed: Option<(i64, String, i64, i32)> = None;
         lines.push(format!(
-            "lifetime {} {} {} {closed:?}",
-            g.room_id,
-            g.generation,
-            ms(g.opened_at)
+            "lifetime {} {} {opened} {closed:?}",
+            r.room_id, r.generation
+        ));
+    }
+    let closed = sqlx::query!(
+        "select room_id, generation, opened_at, closed_at, close_reason, closed_version, peak_members
+           from leasehold.closed_generations"
+    );
+    for g in closed.fetch_all(pool).await.unwrap() {
+        let opened = ms(g.opened_at);
+        let closed = Some((
+            ms(g.closed_at),
+            g.close_reason,
+            g.closed_version,
+            g.peak_members,
+        ));
+        lines.push(format!(
+            "lifetime {} {} {opened} {closed:?}",
+            g.room_id, g.generation
         ));
     }
     let events = sqlx::query!(

@@ -177,7 +177,7 @@ async fn a_removal_from_a_room_that_is_not_there_leaves_none_behind() {
         Ok(0)
     );
     assert_eq!(count(&database, "rooms").await, 0);
-    assert_eq!(count(&database, "room_generations").await, 0);
+    assert_eq!(count(&database, "room_lifetimes").await, 0);
     database.verify().await;
 }
 

@@ -26,7 +26,10 @@ async fn members(database: &Database) -> Vec<String> {
 async fn generations(database: &Database) -> Vec<String> {
     sqlx::query_scalar!(
         r#"select concat_ws(' ', generation, close_reason) as "generation!"
-             from leasehold.room_generations where room_id = 'r' order by generation"#
+             from (select room_id, generation, null as close_reason from leasehold.rooms
+                   union all
+                   select room_id, generation, close_reason from leasehold.closed_generations) l
+            where room_id = 'r' order by generation"#
     )
     .fetch_all(&database.pool)
     .await

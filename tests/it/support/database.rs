@@ -146,7 +146,7 @@ impl Database {
                  from (select t::text as part from leasehold.rooms t
                        union all select t::text from leasehold.members t
                        union all select t::text from leasehold.blocks t
-                       union all select t::text from leasehold.room_generations t
+                       union all select t::text from leasehold.closed_generations t
                        union all select t::text from leasehold.membership_events t
                        union all select t::text from leasehold.epoch_floors t
                        union all select t::text from leasehold.generation_floors t) parts"#

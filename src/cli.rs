@@ -235,13 +235,18 @@ async fn dev(data_dir: PathBuf, mut args: ServeArgs) -> anyhow::Result<ExitCode>
 
 /// What to try first.
 fn welcome(address: SocketAddr, pages: Pages, cluster: &Cluster) -> String {
-    let pages = [("demo", pages.demo), ("console", pages.console)];
-    let pages = pages.iter().filter(|(_, is_on)| *is_on);
+    // A room of its own for each run, so that its first epoch is 1; the demo shows what is tried in it.
+    let name = format!("tour-{:04x}", rand::random::<u16>());
+    let pages = [
+        (pages.demo, format!("demo?room={name}")),
+        (pages.console, "console".to_owned()),
+    ];
     let pages: String = pages
-        .map(|(name, _)| format!("  {name:<8} http://{address}/{name}\n"))
+        .iter()
+        .filter(|(is_on, _)| *is_on)
+        .map(|(_, path)| format!("  http://{address}/{path}\n"))
         .collect();
-    // A room of its own for each run, so that its first epoch is 1.
-    let room = format!("http://{address}/rooms/tour-{:04x}", rand::random::<u16>());
+    let room = format!("http://{address}/rooms/{name}");
     let post = |action: &str, body: &str| {
         format!("  curl {room}/{action} -H 'content-type: application/json' -d '{body}'")
     };

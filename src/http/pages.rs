@@ -62,7 +62,20 @@ const CONSOLE_FILES: Files = embedded![
 ];
 
 const DEMO: &str = include_str!("../../web/demo/index.html");
-const DEMO_FILES: Files = embedded!["web/demo", "demo.css"];
+const DEMO_FILES: Files = embedded![
+    "web/demo",
+    "address.js",
+    "demo.css",
+    "lease.js",
+    "line.js",
+    "log.css",
+    "log.js",
+    "main.js",
+    "meanings.js",
+    "people.js",
+    "stage.js",
+    "troubles.js",
+];
 
 /// Which pages there are, beside the one to begin with.
 #[derive(Debug, Clone, Copy)]

@@ -115,10 +115,7 @@ async fn trial(seed: u64, time: Duration, clock: Option<Clock>) {
     // Whichever way it jumped, it came back. The only jump of a short trial may meet nobody who serves.
     let stepped_back = history.outages.iter().any(|outage| outage.paused < 0);
     let one_jump = time < Duration::from_secs(60);
-    assert!(
-        stepped_back || one_jump || !clock_jumped,
-        "no clock jumped"
-    );
+    assert!(stepped_back || one_jump || !clock_jumped, "no clock jumped");
     let tally = Tally::of(&recorder);
     let enough = tally.joined > 100 && tally.done > 300 && tally.stale > 20 && tally.listed > 200;
     assert!(enough, "too little was answered: {tally:?}");

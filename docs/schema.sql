@@ -461,7 +461,7 @@ comment on view leasehold.room_lifetimes is
     'One row per lifetime of a room; closed_at is null while a member lives; its events are those with its lifetime_id. Sessions that ended until purged_until may be purged; null where all are kept.';
 
 create view leasehold.sessions as
- SELECT j.room_id,
+ SELECT l.room_id,
     j.generation,
     j.user_id,
     j.device_id,
@@ -489,9 +489,48 @@ create view leasehold.sessions as
             c.generation,
             c.lifetime_id
            FROM leasehold.closed_generations c) l
-     JOIN leasehold.membership_events j ON j.lifetime_id = l.lifetime_id AND j.room_id = l.room_id AND j.generation = l.generation
-     LEFT JOIN leasehold.membership_events e ON e.room_id = j.room_id AND e.user_id = j.user_id AND e.epoch = j.epoch AND e.kind = 'ended'::text
-     LEFT JOIN leasehold.members m ON m.room_id = j.room_id AND m.user_id = j.user_id AND m.device_id = j.device_id AND m.epoch = j.epoch
+     JOIN leasehold.membership_events j ON j.lifetime_id = l.lifetime_id AND l.room_id = (j.room_id || ''::text) AND l.generation = j.generation
+     LEFT JOIN LATERAL ( SELECT e_1.event_id,
+            e_1.xact_id,
+            e_1.lifetime_id,
+            e_1.room_id,
+            e_1.generation,
+            e_1.version,
+            e_1.user_id,
+            e_1.device_id,
+            e_1.epoch,
+            e_1.kind,
+            e_1.reason,
+            e_1.occurred_at,
+            e_1.recorded_at,
+            e_1.last_seen_at,
+            e_1.member_count,
+            e_1.era,
+            e_1.join_id,
+            e_1.info,
+            e_1.ended_by,
+            e_1.note
+           FROM leasehold.membership_events e_1
+          WHERE e_1.user_id = j.user_id AND e_1.room_id = j.room_id AND e_1.epoch = j.epoch AND e_1.kind = 'ended'::text
+         LIMIT 1) e ON true
+     LEFT JOIN LATERAL ( SELECT m_1.room_id,
+            m_1.user_id,
+            m_1.device_id,
+            m_1.epoch,
+            m_1.arrival,
+            m_1.arrived_at,
+            m_1.joined_at,
+            m_1.last_seen_at,
+            m_1.lease_end,
+            m_1.disconnected_at,
+            m_1.lease_ms,
+            m_1.heartbeat_ms,
+            m_1.cursor,
+            m_1.metadata,
+            m_1.info
+           FROM leasehold.members m_1
+          WHERE m_1.room_id = j.room_id AND m_1.user_id = j.user_id AND m_1.device_id = j.device_id AND m_1.epoch = j.epoch
+         LIMIT 1) m ON true
      LEFT JOIN LATERAL ( SELECT leasehold.lease_instant(m.lease_end) AS ended_at
           WHERE leasehold.lease_expired(m.lease_end, ( SELECT leasehold.lease_clock() AS lease_clock))) lapsed ON true
   WHERE j.kind = 'joined'::text;

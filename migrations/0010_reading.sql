@@ -67,7 +67,7 @@ comment on view leasehold.live_members is
     'Who is here now: one row per session whose lease lives.';
 
 create view leasehold.sessions as
-select j.room_id, j.generation, j.user_id, j.device_id, j.epoch,
+select l.room_id, j.generation, j.user_id, j.device_id, j.epoch,
        j.occurred_at as joined_at,
        coalesce(e.occurred_at, lapsed.ended_at) as ended_at,
        coalesce(e.reason, case when lapsed.ended_at is not null then 'expired' end) as end_reason,
@@ -76,16 +76,21 @@ select j.room_id, j.generation, j.user_id, j.device_id, j.epoch,
        e.ended_by, e.note, j.info,
        j.version as joined_version,
        j.event_id as joined_event_id
-  -- By way of the lifetime, as the history has no index of rooms.
   from (select r.room_id, r.generation, r.lifetime_id from leasehold.rooms r
         union all
         select c.room_id, c.generation, c.lifetime_id from leasehold.closed_generations c) l
+  -- A room's joins are found by its lifetimes, and must not be looked for by the room: no index begins with it.
   join leasehold.membership_events j
-    on j.lifetime_id = l.lifetime_id and j.room_id = l.room_id and j.generation = l.generation
-  left join leasehold.membership_events e
-    on e.room_id = j.room_id and e.user_id = j.user_id and e.epoch = j.epoch and e.kind = 'ended'
-  left join leasehold.members m
-    on m.room_id = j.room_id and m.user_id = j.user_id and m.device_id = j.device_id and m.epoch = j.epoch
+    on j.lifetime_id = l.lifetime_id and l.room_id = j.room_id || '' and l.generation = j.generation
+  -- Each by its key, whatever a plan that is kept believes of the tables.
+  left join lateral (
+       select * from leasehold.membership_events e
+        where e.user_id = j.user_id and e.room_id = j.room_id and e.epoch = j.epoch and e.kind = 'ended'
+        limit 1) e on true
+  left join lateral (
+       select * from leasehold.members m
+        where m.room_id = j.room_id and m.user_id = j.user_id and m.device_id = j.device_id and m.epoch = j.epoch
+        limit 1) m on true
   left join lateral (select leasehold.lease_instant(m.lease_end) as ended_at
                       where leasehold.lease_expired(m.lease_end, (select leasehold.lease_clock()))) lapsed on true
  where j.kind = 'joined';

@@ -55,8 +55,8 @@ suite("the console with much in it", { skip }, () => {
     const join = (roomId, userId) =>
       stage.service.ask("POST", `/rooms/${roomId}/join`, { userId, leaseMs: 300_000, metadata: { name: `Person ${userId}` }, cursor: { x: 0.5, y: 0.5 } });
     const number = (n) => String(n).padStart(5, "0");
-    await inTurns(ROOMS - 1, 200, (n) => join(`room-${number(n)}`, "alice"));
-    await inTurns(PEOPLE, 200, (n) => join("town-hall", `u-${number(n)}`));
+    await inTurns(ROOMS - 1, 50, (n) => join(`room-${number(n)}`, "alice"));
+    await inTurns(PEOPLE, 50, (n) => join("town-hall", `u-${number(n)}`));
   });
   after(() => stage.end());
 

@@ -147,7 +147,7 @@ suite("the demo", { skip }, () => {
         await isConnected(alice);
         await alice.locator("#stage .cursor").first().waitFor();
         assert.deepEqual(await faults(alice), []);
-        assert.equal(await overhang(alice), 0);
+        assert.ok((await overhang(alice)) <= 0);
         await alice.goto(`${alice.url()}&closed`);
         assert.deepEqual(await faults(alice), []);
       }

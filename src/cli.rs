@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::access::Scope;
 use crate::app::Application;
-use crate::config::{AGES, DatabaseArgs, ReachArgs, ServeArgs, duration};
+use crate::config::{AGES, DatabaseArgs, HealthcheckArgs, ReachArgs, ServeArgs, duration};
 use crate::domain::{Retention, RoomId, UserId, WebhookSecret};
 use crate::http::auth::{NewToken, mint};
 use crate::jobs::{Purge, Sweep};
@@ -55,6 +55,8 @@ enum Command {
         #[command(flatten)]
         serve: Box<ServeArgs>,
     },
+    /// Ask the service on this machine whether it is ready; exit with 1 if it is not
+    Healthcheck(HealthcheckArgs),
     /// Apply the migrations that are pending; safe to run from many instances at once
     Migrate {
         #[command(flatten)]
@@ -173,6 +175,11 @@ impl Cli {
         match self.command {
             Command::Dev { data_dir, serve } => dev(data_dir, &serve).await,
             Command::Serve { database, serve } => serve_until_signal(database, &serve).await,
+            Command::Healthcheck(health) => {
+                let question = health.question();
+                println!("{}", spawn_blocking(move || question.ask()).await??);
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Migrate {
                 database,
                 check,

@@ -28,6 +28,7 @@ mod feed;
 mod feed_after_purge;
 mod gateway;
 mod grants;
+mod healthcheck;
 mod held_rooms;
 mod injection;
 mod isolation;

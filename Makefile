@@ -19,6 +19,7 @@ test: ## Run every check and every test, as CI does
 	cargo test --locked --workspace
 	scripts/test-clients
 	scripts/check-api 60
+	scripts/check-deploy
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 test-matrix: ## Run the tests on PostgreSQL 14, 16, 17 and 18

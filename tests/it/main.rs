@@ -17,6 +17,7 @@ mod count_view;
 mod crowd;
 mod database_away;
 mod defaults;
+mod deploy;
 mod disconnect;
 mod documents;
 mod drain;

@@ -15,6 +15,7 @@ mod commands;
 mod contract;
 mod count_view;
 mod crowd;
+mod dashboard;
 mod database_away;
 mod defaults;
 mod deploy;

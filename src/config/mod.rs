@@ -13,6 +13,7 @@ mod live;
 mod logs;
 mod purge;
 mod serve;
+mod token;
 mod value;
 mod webhooks;
 
@@ -27,5 +28,6 @@ pub use live::LiveArgs;
 pub use logs::LogArgs;
 pub use purge::PurgeArgs;
 pub use serve::ServeArgs;
+pub use token::TokenArgs;
 pub use value::{AGES, duration};
 pub use webhooks::{ReachArgs, WebhookArgs};

@@ -24,6 +24,7 @@ mod documents;
 mod drain;
 mod erasing;
 mod expiry;
+mod exported_migrations;
 mod failover;
 mod faults;
 mod feed;

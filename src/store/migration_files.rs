@@ -9,6 +9,10 @@ use sqlx::migrate::Migration;
 
 use super::migrate::MIGRATOR;
 
+/// An empty way back would make the tool forget what is still there.
+const NO_WAY_BACK: &str =
+    "do $$ begin raise exception 'the migrations of leasehold only go forward'; end $$;\n";
+
 /// The tool that is to apply the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MigrationTool {
@@ -114,7 +118,10 @@ fn files(tool: MigrationTool, migration: &Migration) -> Result<Vec<(String, Stri
             vec![(format!("{name}.conf"), settings), (name, whole)]
         }
         MigrationTool::Dbmate if in_transaction => {
-            vec![(name, format!("-- migrate:up\n{whole}"))]
+            vec![(
+                name,
+                format!("-- migrate:up\n{whole}\n-- migrate:down\n{NO_WAY_BACK}"),
+            )]
         }
         MigrationTool::Dbmate => return Err(ExportError::NoTransaction(version)),
         MigrationTool::Goose => {
@@ -125,7 +132,14 @@ fn files(tool: MigrationTool, migration: &Migration) -> Result<Vec<(String, Stri
             };
             let statements = [before.as_str(), sql, record.as_str()]
                 .map(|part| format!("-- +goose StatementBegin\n{part}\n-- +goose StatementEnd\n"));
-            vec![(name, format!("{head}-- +goose Up\n{}", statements.concat()))]
+            let back = format!("-- +goose StatementBegin\n{NO_WAY_BACK}-- +goose StatementEnd\n");
+            vec![(
+                name,
+                format!(
+                    "{head}-- +goose Up\n{}-- +goose Down\n{back}",
+                    statements.concat()
+                ),
+            )]
         }
     })
 }

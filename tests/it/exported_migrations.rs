@@ -35,8 +35,8 @@ fn psql(database: &Database, file: &Path) -> Output {
 
 /// What the bookkeeping says, and how it is made.
 async fn bookkeeping(database: &Database) -> Vec<String> {
-    sqlx::query_scalar(
-        "select format('%s %s %s %s', version, description, success, encode(checksum, 'hex'))
+    sqlx::query_scalar!(
+        r#"select format('%s %s %s %s', version, description, success, encode(checksum, 'hex')) as "line!"
            from leasehold._sqlx_migrations
          union all
          select format('%s %s %s %s %s', attnum, attname, atttypid::regtype, attnotnull,
@@ -47,7 +47,7 @@ async fn bookkeeping(database: &Database) -> Vec<String> {
          union all
          select pg_get_constraintdef(oid) from pg_constraint
           where conrelid = 'leasehold._sqlx_migrations'::regclass
-         order by 1",
+         order by 1"#,
     )
     .fetch_all(&database.pool)
     .await
@@ -114,10 +114,11 @@ async fn a_dry_run_says_what_would_be_applied_and_changes_nothing() {
     assert!(dry.status.success(), "{}", text(&dry.stderr));
     let said = text(&dry.stdout);
     assert_eq!(said.matches("would apply: ").count(), 2, "{said}");
-    let is_there: bool = sqlx::query_scalar("select to_regnamespace('leasehold') is not null")
-        .fetch_one(&database.pool)
-        .await
-        .unwrap();
+    let is_there =
+        sqlx::query_scalar!(r#"select to_regnamespace('leasehold') is not null as "is_there!""#)
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
     assert!(!is_there);
     for dry_run in [&["--dry-run"][..], &[]] {
         let wrong = [&["migrate", "--to", "9999"], dry_run].concat();

@@ -202,7 +202,9 @@ mod tests {
         let goose = text(MigrationTool::Goose);
         assert!(goose.starts_with("-- +goose NO TRANSACTION\n-- +goose Up\n"));
         // Each is sent by itself.
-        assert_eq!(goose.matches("-- +goose StatementBegin").count(), 3);
+        let (up, down) = goose.split_once("-- +goose Down\n").unwrap();
+        assert_eq!(up.matches("-- +goose StatementBegin").count(), 3);
+        assert!(down.contains("only go forward"));
         let refused = files(MigrationTool::Dbmate, &migration).unwrap_err();
         assert!(refused.to_string().contains("migration 0007"), "{refused}");
     }

@@ -20,6 +20,8 @@ test: ## Run every check and every test, as CI does
 	scripts/test-clients
 	scripts/test-browser
 	scripts/check-api 60
+	scripts/check-deploy
+	scripts/check-exports
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 test-matrix: ## Run the tests on PostgreSQL 14, 16, 17 and 18

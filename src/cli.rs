@@ -6,25 +6,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use futures_util::Stream;
 use futures_util::stream::poll_fn;
 use private_postgres::{Cluster, ClusterOptions, default_data_dir};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use crate::access::Scope;
 use crate::app::Application;
-use crate::config::{AGES, DatabaseArgs, ReachArgs, ServeArgs, duration};
+use crate::config::{
+    AGES, DatabaseArgs, HealthcheckArgs, ReachArgs, ServeArgs, TokenArgs, duration,
+};
 use crate::domain::{Retention, RoomId, UserId, WebhookSecret};
 use crate::http::Pages;
-use crate::http::auth::{NewToken, mint};
+use crate::http::auth::mint;
 use crate::jobs::{Purge, Sweep};
-use crate::store::{DatabaseSettings, Migrations, Store};
+use crate::store::{DatabaseSettings, MigrationTool, Migrations, Store, export_migrations};
 use crate::telemetry::{LogFormat, Metrics, start_logs};
 use crate::webhooks::send_example;
 
@@ -56,6 +56,8 @@ enum Command {
         #[command(flatten)]
         serve: Box<ServeArgs>,
     },
+    /// Ask the service on this machine whether it is ready; exit with 1 if it is not
+    Healthcheck(HealthcheckArgs),
     /// Apply the migrations that are pending; safe to run from many instances at once
     Migrate {
         #[command(flatten)]
@@ -63,11 +65,20 @@ enum Command {
         /// Change nothing; exit with 1 if anything is pending
         #[arg(long)]
         check: bool,
+        /// Stop after the migration with this number
+        #[arg(long, conflicts_with = "check")]
+        to: Option<i64>,
+        /// Change nothing; print what would be applied
+        #[arg(long, conflicts_with = "check")]
+        dry_run: bool,
         /// How long to wait for locks that others hold, like 30s or 10m
         #[arg(long, env = "LEASEHOLD_LOCK_WAIT", default_value = "1m",
               value_parser = duration("LEASEHOLD_LOCK_WAIT", AGES))]
         lock_wait: Duration,
     },
+    /// The embedded migrations
+    #[command(subcommand)]
+    Migrations(MigrationsCommand),
     /// Run the expiry job once and print what it removed
     Sweep {
         #[command(flatten)]
@@ -114,55 +125,17 @@ enum Command {
     },
 }
 
-/// What a token is to say.
-#[derive(Debug, Args)]
-struct TokenArgs {
-    /// The secret of the service that is to accept it
-    #[arg(long, env = "LEASEHOLD_JWT_HS256_SECRET", hide_env_values = true)]
-    secret: SecretString,
-    /// The userId that the token is for
-    #[arg(long)]
-    sub: String,
-    /// The id of a room that it reaches, taken as it is; repeat for several
-    #[arg(long = "room")]
-    rooms: Vec<String>,
-    /// How the ids of rooms begin that it reaches, like team-a-; repeat for several, empty for all rooms
-    #[arg(long = "room-prefix")]
-    room_prefixes: Vec<String>,
-    /// What it lets its holder do: member, observer or admin
-    #[arg(long, default_value = "member", value_parser = scope)]
-    scope: Scope,
-    /// A JSON object that is shown beside its holder's metadata
-    #[arg(long, value_parser = info)]
-    info: Option<Map<String, Value>>,
-    /// How many members a room may have for its holder to join it
-    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
-    max_members: Option<i32>,
-    /// Whom it is for: the first audience of the service that is to accept it
-    #[arg(long, env = "LEASEHOLD_JWT_AUDIENCE", value_delimiter = ',')]
-    audience: Vec<String>,
-    /// Whom it is of: the first issuer that this service trusts
-    #[arg(long, env = "LEASEHOLD_JWT_ISSUER", value_delimiter = ',')]
-    issuer: Vec<String>,
-    /// How long it holds, like 1h
-    #[arg(long, default_value = "1h", value_parser = duration("--expires-in", AGES))]
-    expires_in: Duration,
-}
-
-impl TokenArgs {
-    fn claims(&self) -> NewToken {
-        NewToken {
-            subject: self.sub.clone(),
-            room_ids: self.rooms.clone(),
-            room_prefixes: self.room_prefixes.clone(),
-            scope: self.scope,
-            info: self.info.clone(),
-            max_members: self.max_members,
-            audience: self.audience.first().cloned(),
-            issuer: self.issuer.first().cloned(),
-            lifetime: self.expires_in,
-        }
-    }
+#[derive(Debug, Subcommand)]
+enum MigrationsCommand {
+    /// Write them as files for another tool, which then applies them instead of `migrate`
+    Export {
+        /// sql, flyway, dbmate or goose
+        #[arg(long, value_parser = |word: &str| MigrationTool::parse(word)
+              .ok_or("a format is sql, flyway, dbmate or goose"))]
+        format: MigrationTool,
+        /// Where to; files that are there already stay
+        directory: PathBuf,
+    },
 }
 
 impl Cli {
@@ -174,11 +147,36 @@ impl Cli {
         match self.command {
             Command::Dev { data_dir, serve } => dev(data_dir, *serve).await,
             Command::Serve { database, serve } => serve_until_signal(database, &serve).await,
+            Command::Healthcheck(health) => {
+                let question = health.question();
+                println!("{}", spawn_blocking(move || question.ask()).await??);
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Migrate {
                 database,
                 check,
+                to,
+                dry_run,
                 lock_wait,
-            } => migrate(&database, check, lock_wait).await,
+            } => {
+                // Migrations may take their time.
+                start_logs(EnvFilter::new("warn,sqlx=error"), LogFormat::Human);
+                let settings = DatabaseSettings {
+                    timeout: lock_wait,
+                    ..database.once()
+                };
+                if check {
+                    check_migrations(&settings).await
+                } else {
+                    migrate(&settings, to, dry_run).await
+                }
+            }
+            Command::Migrations(MigrationsCommand::Export { format, directory }) => {
+                for path in export_migrations(format, &directory)? {
+                    println!("{}", path.display());
+                }
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Sweep { database } => sweep(&database).await,
             Command::Purge {
                 database,
@@ -283,44 +281,51 @@ fn stop_signals() -> anyhow::Result<impl Stream<Item = ()> + Unpin> {
     }))
 }
 
-async fn migrate(
-    database: &DatabaseArgs,
-    check: bool,
-    lock_wait: Duration,
-) -> anyhow::Result<ExitCode> {
-    // Migrations may take their time.
-    start_logs(EnvFilter::new("warn,sqlx=error"), LogFormat::Human);
-    let settings = DatabaseSettings {
-        timeout: lock_wait,
-        ..database.once()
-    };
-    if check {
-        let migrations = Migrations::check(&settings).await?;
-        for title in &migrations.pending {
-            println!("pending: {title}");
-        }
-        for version in &migrations.unknown {
-            let served = !migrations.unserved.contains(version);
-            let remark = if served {
-                ""
-            } else {
-                ", and does not say that it works with it"
-            };
-            println!("newer than this program: {version:04}{remark}");
-        }
-        for version in &migrations.changed {
-            println!("applied with another text: {version:04}");
-        }
-        if migrations.require_fit().is_ok() {
-            println!("the schema is up to date");
-            return Ok(ExitCode::SUCCESS);
-        }
-        return Ok(ExitCode::FAILURE);
+async fn check_migrations(settings: &DatabaseSettings) -> anyhow::Result<ExitCode> {
+    let migrations = Migrations::check(settings).await?;
+    for title in &migrations.pending {
+        println!("pending: {title}");
     }
-    for title in Migrations::apply(&settings).await? {
+    for version in &migrations.unknown {
+        let served = !migrations.unserved.contains(version);
+        let remark = if served {
+            ""
+        } else {
+            ", and does not say that it works with it"
+        };
+        println!("newer than this program: {version:04}{remark}");
+    }
+    for version in &migrations.changed {
+        println!("applied with another text: {version:04}");
+    }
+    if migrations.require_fit().is_ok() {
+        println!("the schema is up to date");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+async fn migrate(
+    settings: &DatabaseSettings,
+    to: Option<i64>,
+    dry_run: bool,
+) -> anyhow::Result<ExitCode> {
+    let target = to.unwrap_or_else(Migrations::newest);
+    if dry_run {
+        let migrations = Migrations::check(settings).await?;
+        migrations.require_known()?;
+        for title in migrations.due(target)? {
+            println!("would apply: {title}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    for title in Migrations::apply_to(settings, target).await? {
         println!("applied: {title}");
     }
-    println!("the schema is up to date");
+    match Migrations::check(settings).await?.pending.len() {
+        0 => println!("the schema is up to date"),
+        pending => println!("{pending} migrations are pending"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -356,14 +361,6 @@ async fn purge(database: &DatabaseArgs, older_than: Duration) -> anyhow::Result<
         println!("another purge is under way; nothing to do");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn scope(word: &str) -> Result<Scope, String> {
-    Scope::parse(word).ok_or_else(|| "a scope is member, observer or admin".to_owned())
-}
-
-fn info(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text).map_err(|_| "info must be a JSON object".to_owned())
 }
 
 async fn erase(database: &DatabaseArgs, users: &[UserId]) -> anyhow::Result<ExitCode> {

@@ -74,7 +74,8 @@ pub struct ServeArgs {
     pub logs: LogArgs,
 }
 
-fn bind(text: &str) -> Result<SocketAddr, String> {
+/// An address and a port.
+pub(super) fn bind(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "LEASEHOLD_BIND must be an address and a port, like 127.0.0.1:3000".to_owned())
 }

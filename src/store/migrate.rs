@@ -12,7 +12,7 @@ use super::settings::GRACE;
 use super::waited_for::{WaitedFor, Watch};
 use super::{DatabaseSettings, Store, StoreError};
 
-static MIGRATOR: Migrator = sqlx::migrate!();
+pub(super) static MIGRATOR: Migrator = sqlx::migrate!();
 
 /// The longest that a migration waits for a lock before those who wait behind it have their turn.
 const LOCK_TURN: Duration = Duration::from_secs(2);
@@ -45,6 +45,14 @@ pub enum MigrateError {
     /// A migration failed; it and the later ones are not applied.
     #[error("a migration was not applied: {0}")]
     Failed(#[from] sqlx::migrate::MigrateError),
+    /// There is no migration of this number in this program.
+    #[error("this program has no migration {wanted:04}; its newest is {newest:04}")]
+    NoSuch {
+        /// The number that was asked for.
+        wanted: i64,
+        /// The highest that there is.
+        newest: i64,
+    },
 }
 
 /// This program cannot work with the schema; says what to run.
@@ -136,16 +144,45 @@ impl Migrations {
     /// # Errors
     /// [`UnfitSchema`]
     pub fn require_fit(&self) -> Result<(), UnfitSchema> {
+        self.require_known()?;
+        match self.pending.len() {
+            0 => Ok(()),
+            pending => Err(UnfitSchema::Pending(pending)),
+        }
+    }
+
+    /// Whether this program knows all that is applied, or that says it works with it.
+    ///
+    /// # Errors
+    /// [`UnfitSchema::Unknown`]
+    pub fn require_known(&self) -> Result<(), UnfitSchema> {
         if !self.unserved.is_empty() || !self.changed.is_empty() {
             return Err(UnfitSchema::Unknown {
                 newer: self.unserved.clone(),
                 changed: self.changed.clone(),
             });
         }
-        match self.pending.len() {
-            0 => Ok(()),
-            pending => Err(UnfitSchema::Pending(pending)),
+        Ok(())
+    }
+
+    /// The number of the last migration of this program.
+    pub fn newest() -> i64 {
+        MIGRATOR.iter().map(|m| m.version).max().unwrap_or_default()
+    }
+
+    /// Of the pending ones those up to this number, oldest first.
+    ///
+    /// # Errors
+    /// Where this program has no migration of this number.
+    pub fn due(&self, target: i64) -> Result<Vec<String>, MigrateError> {
+        if !MIGRATOR.version_exists(target) {
+            return Err(MigrateError::NoSuch {
+                wanted: target,
+                newest: Self::newest(),
+            });
         }
+        let due = MIGRATOR.iter().filter(|m| m.version <= target).map(title);
+        Ok(due.filter(|title| self.pending.contains(title)).collect())
     }
 
     /// Applies what is pending. Of many at once one works and the others wait for it, by an advisory lock.
@@ -156,7 +193,19 @@ impl Migrations {
     /// # Errors
     /// [`MigrateError`]; each migration is applied whole or not at all.
     pub async fn apply(settings: &DatabaseSettings) -> Result<Applied, MigrateError> {
+        Self::apply_to(settings, Self::newest()).await
+    }
+
+    /// [`Migrations::apply`] up to the one with this number.
+    ///
+    /// # Errors
+    /// [`MigrateError`]
+    pub async fn apply_to(
+        settings: &DatabaseSettings,
+        target: i64,
+    ) -> Result<Applied, MigrateError> {
         let before = Self::check(settings).await?;
+        let due = before.due(target)?;
         // An instance of the release before that starts once more during a deployment.
         if before.require_fit().is_ok() {
             return Ok(Vec::new());
@@ -164,7 +213,8 @@ impl Migrations {
         let deadline = Instant::now() + settings.timeout;
         let (mut connection, watch) = connect(settings, LOCK_TURN.min(settings.timeout)).await?;
         loop {
-            let (outcome, waited_for) = watch.during(MIGRATOR.run(&mut connection)).await;
+            let (outcome, waited_for) =
+                watch.during(MIGRATOR.run_to(target, &mut connection)).await;
             match outcome {
                 Err(error) if is_for_a_lock(&error) => match waited_for {
                     _ if Instant::now() < deadline => sleep(LOCK_PAUSE).await,
@@ -173,7 +223,7 @@ impl Migrations {
                 outcome => {
                     connection.close().await.map_err(StoreError::from)?;
                     outcome?;
-                    return Ok(before.pending);
+                    return Ok(due);
                 }
             }
         }

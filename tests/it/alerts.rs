@@ -19,7 +19,7 @@ async fn the_alerts_name_metrics_that_the_service_has() {
     app.join("r", "alice").await;
     app.heartbeat("r", "alice", 1).await;
     let text = app.get("/metrics").await.text().await.unwrap();
-    let rules = Document::read("docs/alerts.yml").text();
+    let rules = Document::read("deploy/prometheus/alerts.yml").text();
     let named = words(&rules, "leasehold_");
     assert!(named.len() > 10);
     let there = words(&text, "leasehold_");
@@ -29,7 +29,10 @@ async fn the_alerts_name_metrics_that_the_service_has() {
 
 #[test]
 fn the_operators_guide_explains_every_alert() {
-    let rules = words(&Document::read("docs/alerts.yml").text(), "Leasehold");
+    let rules = words(
+        &Document::read("deploy/prometheus/alerts.yml").text(),
+        "Leasehold",
+    );
     let rules: BTreeSet<String> = rules.into_iter().filter(|w| w != "Leasehold").collect();
     let guide = Document::read("docs/operations.md").section("alerts");
     assert_eq!(
@@ -46,7 +49,7 @@ fn the_alerts_fire_when_they_should_and_only_then() {
         return;
     }
     for arguments in [
-        ["check", "rules", "docs/alerts.yml"],
+        ["check", "rules", "deploy/prometheus/alerts.yml"],
         ["test", "rules", "tests/alerts.yml"],
     ] {
         let mut promtool = Command::new("promtool");

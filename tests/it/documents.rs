@@ -296,6 +296,9 @@ fn every_relative_link_of_the_documents_leads_to_a_file() {
     let mut documents = vec![
         root.join("README.md"),
         root.join("CONTRIBUTING.md"),
+        root.join("CHANGELOG.md"),
+        root.join("SECURITY.md"),
+        root.join("deploy/README.md"),
         root.join("migrations/README.md"),
     ];
     documents.extend(

@@ -162,7 +162,7 @@ create table leasehold.closed_generations (
     -- All that the next lifetime asks for.
     constraint closed_generations_pkey primary key (room_id, generation) include (era, last_xact_id),
     constraint closed_generations_close_reason_known check (
-        close_reason in ('left', 'expired', 'removed', 'room_closed'))
+        close_reason in ('left', 'expired', 'removed', 'room_closed', 'moved'))
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);
 
 create index closed_generations_by_closed_at
@@ -222,7 +222,7 @@ create table leasehold.membership_events (
     constraint membership_events_ended_by_form check (leasehold.is_id(ended_by)),
     constraint membership_events_note_form check (leasehold.is_note(note)),
     constraint membership_events_reason_known check (
-        reason in ('left', 'expired', 'superseded', 'removed', 'room_closed'))
+        reason in ('left', 'expired', 'superseded', 'removed', 'room_closed', 'moved'))
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);
 
 create index membership_events_by_decider
@@ -239,7 +239,7 @@ comment on column leasehold.membership_events.xact_id is
 comment on column leasehold.membership_events.lifetime_id is
     'The room and generation as one number, see leasehold.rooms and leasehold.closed_generations: by it a lifetime''s events are found.';
 comment on column leasehold.membership_events.era is
-    'The era of leasehold.feed in which it was written.';
+    'The era of leasehold.feed in which it was written; 0 for what came with its room from another database, whose feed has told it.';
 comment on column leasehold.membership_events.info is
     'On a join: what its caller vouched for.';
 comment on column leasehold.membership_events.occurred_at is
@@ -290,29 +290,40 @@ create table leasehold.erasures (
 comment on table leasehold.erasures is
     'One row per person whose history was erased: when, and how many sessions. Neither who, nor their pseudonym.';
 
-create table leasehold.erasure_key (
-    only_row boolean not null default true,
-    key      bytea   not null default uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+create table leasehold.erasure_keys (
+    key     bytea   not null default uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+    is_ours boolean not null default true,
 
-    constraint erasure_key_pkey primary key (only_row),
-    constraint erasure_key_one_row check (only_row)
+    constraint erasure_keys_pkey primary key (key)
 );
-insert into leasehold.erasure_key default values;
+create unique index erasure_keys_one_of_ours on leasehold.erasure_keys (is_ours) where is_ours;
+insert into leasehold.erasure_keys default values;
 
-comment on table leasehold.erasure_key is
-    'One row: what leasehold.erased_person is keyed with, so that a copy of erased_floors alone confirms no guess.';
+comment on table leasehold.erasure_keys is
+    'What leasehold.erased_person is keyed with, so that a copy of erased_floors alone confirms no guess: one key of this database''s own, and those of databases from which rooms came.';
+
+create function leasehold.erased_persons(p_room_id text, p_user_id text)
+    returns table (person bytea, is_ours boolean)
+    language sql stable
+as $$
+    -- Twice, as in HMAC: nobody can prolong what was hashed.
+    select sha256(k.key || sha256(k.key || convert_to(p_room_id, 'UTF8') || '\x00' || convert_to(p_user_id, 'UTF8'))),
+           k.is_ours
+      from leasehold.erasure_keys k
+$$;
+
+comment on function leasehold.erased_persons(text, text) is
+    'Internal. What may stand for an erased person in a room, in place of the ids: by the key of each database that may have erased them.';
 
 create function leasehold.erased_person(p_room_id text, p_user_id text)
     returns bytea
     language sql stable
 as $$
-    -- Twice, as in HMAC: nobody can prolong what was hashed.
-    select sha256(k.key || sha256(k.key || convert_to(p_room_id, 'UTF8') || '\x00' || convert_to(p_user_id, 'UTF8')))
-      from leasehold.erasure_key k
+    select p.person from leasehold.erased_persons(p_room_id, p_user_id) p where p.is_ours
 $$;
 
 comment on function leasehold.erased_person(text, text) is
-    'Internal. What stands for an erased person in a room, in place of the ids.';
+    'Internal. What stands for a person whom this database erases in a room, in place of the ids.';
 
 create table leasehold.generation_floors (
     room_id    text collate "C" not null,
@@ -374,7 +385,7 @@ create table leasehold.purges (
     purged_event_id bigint,
     purged_part     integer,
     purged_mark     text,
-    looked_era      integer not null default 0,
+    looked_era      integer not null default 1,
     looked_xact_id  xid8    not null default '0',
     looked_event_id bigint  not null default 0,
 
@@ -389,3 +400,38 @@ comment on table leasehold.purges is
     'One row: the highest place in the feed that was ever purged; null while none was. A reader of the feed that stands before it has missed something.';
 comment on column leasehold.purges.looked_xact_id is
     'With its era and event: up to where the purge has gone, passing over the joins of who was still there.';
+
+create table leasehold.cell (
+    only_row boolean not null default true,
+    owns_all boolean not null default true,
+    fences   bigint  not null default 0,
+
+    constraint cell_pkey primary key (only_row),
+    constraint cell_one_row check (only_row)
+);
+insert into leasehold.cell default values;
+
+comment on table leasehold.cell is
+    'One row: whether this database has every room, as it has unless rooms are spread over several.';
+comment on column leasehold.cell.owns_all is
+    'Where false it has the rooms of the slots that leasehold.slots says are owned, and no others.';
+comment on column leasehold.cell.fences is
+    'Raised whenever slots are taken away, so that a transaction whose snapshot is older is refused.';
+
+create table leasehold.slots (
+    slot  integer not null,
+    state text    not null,
+    peer  text,
+
+    constraint slots_pkey primary key (slot),
+    constraint slots_slot_known check (slot between 0 and 4095),
+    constraint slots_state_known check (state in ('owned', 'leaving', 'arriving')),
+    constraint slots_peer_of_a_move check ((state = 'owned') = (peer is null))
+);
+
+comment on table leasehold.slots is
+    'Of a database that is one of several: which of the 4,096 slots of rooms it owns, and which are on their way. No row: it does not own the slot. Empty where it owns all.';
+comment on column leasehold.slots.state is
+    'owned: its rooms are here. leaving: they were, and nobody joins them here any more. arriving: they are not here yet.';
+comment on column leasehold.slots.peer is
+    'Of a slot on its way: leasehold.feed.name of the other database.';

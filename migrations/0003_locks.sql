@@ -437,3 +437,50 @@ $$;
 
 comment on function leasehold.held_rows(text[], text[], text[], boolean, timestamptz) is
     'Internal. What a join or leave would wait for at this moment, for each request: user where another transaction puts this one, or one that shares its lock, out of all rooms and joins wait for that; room where another transaction holds the room, opens it, or holds a session in it that has expired; session where one holds the request''s own; null where nothing is held. Locks the others to the end of the transaction; waits a millisecond per room that does not exist.';
+
+create function leasehold.slot_of(p_room_id text)
+    returns integer
+    language plpgsql immutable parallel safe
+as $$
+declare
+    v_hash bytea := sha256(convert_to(p_room_id, 'UTF8'));
+begin
+    -- Its first three hexadecimal digits, which a proxy can cut out.
+    return (get_byte(v_hash, 0) << 4) | (get_byte(v_hash, 1) >> 4);
+end
+$$;
+
+comment on function leasehold.slot_of(text) is
+    'Which of 4,096 slots a room is of: the first twelve bits of the SHA-256 of its id in UTF-8.';
+
+create function leasehold.is_misdirected(p_room_id text)
+    returns boolean
+    language sql stable
+as $$
+    select not c.owns_all
+           and not exists (select from leasehold.slots s
+                            where s.slot = leasehold.slot_of(p_room_id) and s.state = 'owned')
+      from leasehold.cell c
+$$;
+
+comment on function leasehold.is_misdirected(text) is
+    'Whether another database has this room, or is about to: then nothing is to be said of it here. Locks nothing.';
+
+create function leasehold.misdirected_rooms(p_room_ids text[])
+    returns text[]
+    language plpgsql
+as $$
+begin
+    -- A snapshot from before the lock may not know of a fence.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from leasehold.cell for share;
+    end if;
+    if (select c.owns_all from leasehold.cell c) then
+        return '{}';
+    end if;
+    return array(select distinct r from unnest(p_room_ids) as r where leasehold.is_misdirected(r));
+end
+$$;
+
+comment on function leasehold.misdirected_rooms(text[]) is
+    'Internal. Those of these rooms that this database may not open. The caller has locked them with open_rooms, so a fence that this does not see waits for its transaction; see leasehold.room_writers. Errors: 40001 at a stricter level than read committed, where a fence came between.';

@@ -217,6 +217,7 @@ declare
     v_lease_from bigint;
     v_again record;
     v_starts integer[] := '{1}';
+    v_misdirected text[];
     v_full text[] := '{}';
     v_lost leasehold.members[];
     v_round record;
@@ -229,6 +230,7 @@ begin
     select o.now, o.lease_now, o.lease_from, o.members_expired
       into as_of, v_lease_now, v_lease_from, members_expired
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
+    v_misdirected := leasehold.misdirected_rooms(p_room_ids);
     outcomes := '{}';
     epochs := '{}';
     generations := '{}';
@@ -262,7 +264,8 @@ begin
                   from unnest(p_room_ids, p_user_ids, p_device_ids, p_join_ids)
                        with ordinality as q (room_id, user_id, device_id, join_id, ord)
                   join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
-                 where not exists (select from leasehold.blocks_of(q.room_id, q.user_id, as_of))
+                 where q.room_id <> all (v_misdirected)
+                   and not exists (select from leasehold.blocks_of(q.room_id, q.user_id, as_of))
                    and (q.join_id is null or not exists (
                            select from leasehold.join_asked(q.room_id, q.user_id, q.device_id, q.join_id)))
                  group by q.room_id) n
@@ -290,7 +293,8 @@ begin
                        coalesce(s.own_last_seen_at, way.last_seen_at) as held_last_seen_at,
                        s.own_epoch, s.own_lease_ms, s.other,
                        b.blocked_until, asked.epoch as asked_epoch,
-                       case when b.blocked_until is not null then 'blocked'
+                       case when q.room_id = any (v_misdirected) then 'misdirected'
+                            when b.blocked_until is not null then 'blocked'
                             when asked.epoch = s.own_epoch then 'asked_again'
                             when asked.epoch is not null
                                  then leasehold.stale_reason(q.room_id, q.user_id, asked.epoch, q.device_id)
@@ -319,9 +323,9 @@ begin
                                (select f.epoch from leasehold.epoch_floors f
                                  where f.room_id = q.room_id and f.user_id = q.user_id)),
                            -- Of who is new here, or was erased; hashed only where somebody was.
-                           (select f.epoch from leasehold.erased_floors f
+                           (select max(f.epoch) from leasehold.erased_floors f
                              where (select exists (select from leasehold.erased_floors))
-                               and f.person = leasehold.erased_person(q.room_id, q.user_id)),
+                               and f.person in (select p.person from leasehold.erased_persons(q.room_id, q.user_id) p)),
                            0) as epoch) last
                  cross join lateral (
                        select count(*) as sessions,
@@ -443,7 +447,7 @@ end
 $$;
 
 comment on function leasehold.join_members(text[], text[], text[], integer[], integer[], jsonb[], jsonb[], text[], jsonb[], text[], integer[], integer, integer, integer, timestamptz) is
-    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. A join id of one of the person''s last 32 joins in the room on that device renews what it joined and answers the same. Answers one row of arrays in the same order. Outcomes: joined; already_present, with the session of another device that is there; blocked, with its end; room_full, room_locked, too_many_devices, too_many_rooms; and for a join id whose session is over the same as stale_reason. Locks the users against remove_user, the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
+    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. A join id of one of the person''s last 32 joins in the room on that device renews what it joined and answers the same. Answers one row of arrays in the same order. Outcomes: joined; already_present, with the session of another device that is there; blocked, with its end; room_full, room_locked, too_many_devices, too_many_rooms; misdirected where another database has the room; and for a join id whose session is over the same as stale_reason. Locks the users against remove_user, the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
 
 create function leasehold.join_member(
     p_room_id text,

@@ -12,18 +12,18 @@ create function leasehold.stale_reason(
 as $$
     -- 'ended' sorts before 'joined': the end if there is one. A session that
     -- has none and could not be renewed has outlived its lease.
-    select coalesce((
+    select case when leasehold.is_misdirected(p_room_id) then 'misdirected' else coalesce((
         select case when e.device_id <> p_device_id then 'unknown_session'
                     when e.kind = 'ended' then e.reason
                     else 'expired' end
           from leasehold.membership_events e
          where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
          order by e.kind
-         limit 1), 'unknown_session')
+         limit 1), 'unknown_session') end
 $$;
 
 comment on function leasehold.stale_reason(text, text, bigint, text) is
-    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session. Without p_device_id on whichever device. Locks nothing.';
+    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed, moved), or unknown_session; misdirected where another database has the room. Without p_device_id on whichever device. Locks nothing.';
 
 create function leasehold.outcomes_of(
     p_room_ids text[],

@@ -59,6 +59,12 @@ begin
                array_fill(p_room_id, array[cardinality(v_devices)]),
                array_fill(p_user_id, array[cardinality(v_devices)]),
                v_devices, p_now) o;
+    if leasehold.misdirected_rooms(array[p_room_id]) <> '{}' then
+        outcome := 'misdirected';
+        sessions_ended := 0;
+        perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
+        return;
+    end if;
     v_devices := array(select m.device_id
                          from leasehold.members m
                         where m.room_id = p_room_id and m.user_id = p_user_id
@@ -87,7 +93,7 @@ end
 $$;
 
 comment on function leasehold.remove_member(text, text, bigint, bigint, text, text, timestamptz) is
-    'Ends a member''s sessions in a room, or only the one with p_epoch; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, the same as stale_reason. Locks the room, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
+    'Ends a member''s sessions in a room, or only the one with p_epoch; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, misdirected where another database has the room, or for an epoch that is not current, which changes nothing, the same as stale_reason. Locks the room, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
 
 create function leasehold.close_room(
     p_room_id text,
@@ -118,6 +124,12 @@ begin
       into v_now, v_lease_now, members_expired
       from leasehold.open_and_prune(
                array_fill(p_room_id, array[cardinality(v_users)]), v_users, v_devices, p_now) o;
+    if leasehold.misdirected_rooms(array[p_room_id]) <> '{}' then
+        outcome := 'misdirected';
+        sessions_ended := 0;
+        perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
+        return;
+    end if;
     select array_agg(m.user_id), array_agg(m.device_id)
       into v_users, v_devices
       from leasehold.members m
@@ -137,7 +149,7 @@ end
 $$;
 
 comment on function leasehold.close_room(text, bigint, text, text, timestamptz) is
-    'Ends every session of a room and with them its lifetime; the history keeps who decided it (p_by) and why (p_note). With p_block_ms nobody opens it again for so long; 0 lifts that, null leaves it. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation. Locks the room, then its sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
+    'Ends every session of a room and with them its lifetime; the history keeps who decided it (p_by) and why (p_note). With p_block_ms nobody opens it again for so long; 0 lifts that, null leaves it. Outcomes: closed, absent where nobody was in it, or misdirected where another database has the room. A join that comes later opens the next generation. Locks the room, then its sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
 
 create function leasehold.remove_user(
     p_user_id text,
@@ -201,12 +213,13 @@ begin
       into members_expired
       from leasehold.clocks(p_now) c;
     update leasehold.rooms r set locked = p_locked where r.room_id = any (v_rooms);
-    outcome := case when not found then 'absent' when p_locked then 'locked' else 'unlocked' end;
+    outcome := case when not found and leasehold.is_misdirected(p_room_id) then 'misdirected'
+                    when not found then 'absent' when p_locked then 'locked' else 'unlocked' end;
 end
 $$;
 
 comment on function leasehold.lock_door(text, boolean, timestamptz) is
-    'Lets nobody into a room who is not in it, or everybody again. Those inside stay, and may join again while they are; the next lifetime of the room begins unlocked. Outcomes: locked, unlocked, or absent where there is no such room. Locks the room; waits for whoever holds it. Run it at read committed. Errors: 40001, 40P01, 55P03.';
+    'Lets nobody into a room who is not in it, or everybody again. Those inside stay, and may join again while they are; the next lifetime of the room begins unlocked. Outcomes: locked, unlocked, absent where there is no such room, or misdirected where another database has it. Locks the room; waits for whoever holds it. Run it at read committed. Errors: 40001, 40P01, 55P03.';
 
 create function leasehold.set_metadata(
     p_room_id text,
@@ -234,13 +247,13 @@ begin
                 where n.room_id = p_room_id and n.user_id = p_user_id
                   and not leasehold.lease_expired(n.lease_end, v_lease_now)));
     outcome := case when found then 'changed'
-                    when p_epoch is null then 'absent'
+                    when p_epoch is null and not leasehold.is_misdirected(p_room_id) then 'absent'
                     else leasehold.stale_reason(p_room_id, p_user_id, p_epoch) end;
 end
 $$;
 
 comment on function leasehold.set_metadata(text, text, jsonb, bigint, timestamptz) is
-    'Replaces the metadata of a member''s newest session, or of the one with p_epoch, and renews nothing. Outcomes: changed; absent; or for an epoch that is not current the same as stale_reason. Locks the member''s sessions; waits for whoever holds one. Errors: 40001, 40P01, 55P03.';
+    'Replaces the metadata of a member''s newest session, or of the one with p_epoch, and renews nothing. Outcomes: changed; absent; misdirected where another database has the room; or for an epoch that is not current the same as stale_reason. Locks the member''s sessions; waits for whoever holds one. Errors: 40001, 40P01, 55P03.';
 
 create function leasehold.room_blocks(
     p_room_id text,

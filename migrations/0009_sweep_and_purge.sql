@@ -114,6 +114,7 @@ declare
     v_end record;
     v_hold leasehold.feed_key;
     v_due record;
+    v_imported tid[];
 begin
     generations_purged := 0;
     events_purged := 0;
@@ -155,10 +156,18 @@ begin
         update leasehold.purges
            set looked_era = (v_due.last).era, looked_xact_id = (v_due.last).xact_id, looked_event_id = (v_due.last).event_id;
     end if;
-    if v_due.ended is not null then
+    -- What came from another database stands in no feed, in order of when it was recorded; all of
+    -- its lifetimes are over, so nothing is passed over but joins whose ends were recorded later.
+    v_imported := array(select h.ctid
+                          from leasehold.membership_events h
+                         where h.era = 0 and h.kind = 'ended'
+                           and h.xact_id < leasehold.micros(v_now - p_older_than)::text::xid8
+                         order by h.era, h.xact_id, h.event_id
+                         limit p_max_events);
+    if v_due.ended is not null or v_imported <> '{}' then
         with ended as (
             delete from leasehold.membership_events e
-             where e.ctid = any (v_due.ended)
+             where e.ctid = any (v_due.ended || v_imported)
             returning e.*
         ), joined as (
             delete from leasehold.membership_events j
@@ -205,7 +214,7 @@ begin
                                                     where c.room_id = h.room_id and c.generation = h.generation
                                                       and c.closed_version = h.version) then 2 else 1 end,
                    purged_mark = leasehold.feed_mark(h.recorded_at)
-              from (select * from ended e order by e.era desc, e.xact_id desc, e.event_id desc limit 1) h
+              from (select * from ended e where e.era > 0 order by e.era desc, e.xact_id desc, e.event_id desc limit 1) h
         )
         select (select count(*) from ended) + (select count(*) from joined), (select count(*) from closed)
           into events_purged, generations_purged;
@@ -221,7 +230,8 @@ begin
        and b.blocked_until <= v_now;
     get diagnostics blocks_purged = row_count;
 
-    finished := blocks_purged < p_max_events and v_due.events < p_max_events;
+    finished := blocks_purged < p_max_events and v_due.events < p_max_events
+                and cardinality(v_imported) < p_max_events;
 end
 $$;
 

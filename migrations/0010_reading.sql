@@ -9,6 +9,7 @@ create function leasehold.room_sessions(
         room_id text,
         as_of timestamptz,
         has_expired boolean,
+        is_misdirected boolean,
         generation bigint,
         version bigint,
         opened_at timestamptz,
@@ -30,6 +31,7 @@ create function leasehold.room_sessions(
     language sql stable
 as $$
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
+           r.room_id is null and leasehold.is_misdirected(q.room_id),
            case when due.live = 0 then null else r.generation end,
            r.version + coalesce(due.expired, 0), r.opened_at, r.locked,
            m.user_id, m.device_id, m.epoch, m.arrival, m.arrived_at, m.joined_at, m.last_seen_at, m.heartbeat_ms,
@@ -51,7 +53,7 @@ as $$
 $$;
 
 comment on function leasehold.room_sessions(text[], timestamptz) is
-    'Who is in these rooms: one row per live session, and of a room without one a single row with a null generation. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+    'Who is in these rooms: one row per live session, and of a room without one a single row with a null generation, and is_misdirected where another database has it. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
 
 create view leasehold.live_members as
 select r.room_id, r.generation, m.user_id, m.device_id, m.epoch,
@@ -291,6 +293,7 @@ create function leasehold.room_counts(
         room_id text,
         as_of timestamptz,
         has_expired boolean,
+        is_misdirected boolean,
         generation bigint,
         version bigint,
         member_count integer
@@ -298,6 +301,7 @@ create function leasehold.room_counts(
     language sql stable
 as $$
     select q.room_id, clock.now, coalesce(live.expired > 0, false),
+           r.room_id is null and leasehold.is_misdirected(q.room_id),
            case when live.members > 0 then r.generation end,
            case when live.members > 0 then r.version + live.expired end,
            coalesce(live.members, 0)
@@ -318,7 +322,7 @@ as $$
 $$;
 
 comment on function leasehold.room_counts(text[], timestamptz) is
-    'How many persons are in these rooms: one row each, of a room without one with a null generation and version. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+    'How many persons are in these rooms: one row each, of a room without one with a null generation and version, and is_misdirected where another database has it. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
 
 create function leasehold.user_last_seen(p_user_id text)
     returns timestamptz

@@ -10,6 +10,9 @@
 -- Two things can befall a history: to be rolled back (a backup, a standby that
 -- lagged), and to go on in a cluster whose transaction ids are elsewhere. So a
 -- position names its database, its era, and a mark of the event that it stands at.
+--
+-- Era 0 is before the feed: the history that came with a room from another database,
+-- which has told it. So the feeds of all databases together tell each change once.
 
 create function leasehold.settled_xact_id()
     returns xid8
@@ -83,7 +86,7 @@ declare
     v_stands boolean;
 begin
     if p_position is null then
-        era := 0; xact_id := '0'; event_id := 0; part := 0;
+        era := 1; xact_id := '0'; event_id := 0; part := 0;
         return;
     end if;
     if v_words is null then
@@ -131,7 +134,7 @@ create function leasehold.feed_end(
     language sql stable
 as $$
     select f.name, f.era, s.xact_id,
-           coalesce(l.era, p.purged_era, 0), coalesce(l.xact_id, p.purged_xact_id, '0'),
+           coalesce(l.era, p.purged_era, 1), coalesce(l.xact_id, p.purged_xact_id, '0'),
            coalesce(l.event_id, p.purged_event_id, 0), coalesce(l.mark, p.purged_mark, '00000000'),
            -- In order, or the planner expects to meet one soon and reads the whole history.
            (select e.event_id
@@ -146,6 +149,7 @@ as $$
            select e.era, e.xact_id, e.event_id, leasehold.feed_mark(e.recorded_at) as mark
              from leasehold.membership_events e
             where (e.era, e.xact_id, e.event_id) < (f.era, s.xact_id, 0)
+              and e.era > 0
             order by e.era desc, e.xact_id desc, e.event_id desc
             limit 1) l
         -- A purge leaves what was joined long ago and goes on; its place may be the last.

@@ -97,6 +97,15 @@ begin
         on j.room_id = m.room_id and j.user_id = m.user_id and j.epoch = m.epoch and j.kind = 'joined'
      where j.generation <> r.generation and (v_rooms is null or m.room_id = any (v_rooms))
 
+    -- 6. A room is in one database.
+    union all
+    select 6, r.room_id, null, format('the room is here, but its slot %s is not this database''s', leasehold.slot_of(r.room_id))
+      from leasehold.rooms r
+     where (v_rooms is null or r.room_id = any (v_rooms))
+       and not (select c.owns_all from leasehold.cell c)
+       and not exists (select from leasehold.slots s
+                        where s.slot = leasehold.slot_of(r.room_id) and s.state in ('owned', 'leaving'))
+
     -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
     union all
     select 7, coalesce(e.room_id, g.room_id), null,
@@ -196,8 +205,8 @@ begin
       left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
      where e.epoch > 1
        and coalesce(f.epoch,
-                    (select z.epoch from leasehold.erased_floors z
-                      where z.person = leasehold.erased_person(e.room_id, e.user_id)), 0) < e.epoch - 1
+                    (select max(z.epoch) from leasehold.erased_floors z
+                      where z.person in (select p.person from leasehold.erased_persons(e.room_id, e.user_id) p)), 0) < e.epoch - 1
     union all
     select 6, g.room_id, null,
            format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
@@ -217,7 +226,7 @@ begin
                    (h.era, h.xact_id, h.event_id)::leasehold.feed_key < lag((h.era, h.xact_id, h.event_id)::leasehold.feed_key) over (
                        partition by h.room_id order by h.generation, h.version) as is_out_of_order
               from leasehold.membership_events h
-             where (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))) e
+             where h.era > 0 and (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))) e
      where e.is_out_of_order
     union all
     select 7, null, null, format('the history goes on in cluster %s, but its transactions are counted by cluster %s; run leasehold.renumber_changes()', c.system_identifier, f.system_identifier)

@@ -1,15 +1,19 @@
 //! The subcommands.
 
-use std::net::SocketAddr;
+mod cell;
+mod dev;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use cell::CellCommand;
 use clap::{Parser, Subcommand};
+use dev::dev;
 use futures_util::Stream;
 use futures_util::stream::poll_fn;
-use private_postgres::{Cluster, ClusterOptions, default_data_dir};
+use private_postgres::default_data_dir;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -21,7 +25,6 @@ use crate::config::{
     AGES, DatabaseArgs, HealthcheckArgs, ReachArgs, ServeArgs, TokenArgs, duration,
 };
 use crate::domain::{Retention, RoomId, UserId, WebhookSecret};
-use crate::http::Pages;
 use crate::http::auth::mint;
 use crate::jobs::{Purge, Sweep};
 use crate::store::{DatabaseSettings, MigrationTool, Migrations, Store, export_migrations};
@@ -100,6 +103,9 @@ enum Command {
         #[arg(long = "user", required = true, value_parser = |id: &str| UserId::parse(id))]
         users: Vec<UserId>,
     },
+    /// Rooms spread over several databases
+    #[command(subcommand)]
+    Cell(CellCommand),
     /// Mint a client token for development, signed with HS256, and print it
     Token(TokenArgs),
     /// Send a signed example to a receiver of webhooks, and say what it answered
@@ -177,6 +183,7 @@ impl Cli {
                 }
                 Ok(ExitCode::SUCCESS)
             }
+            Command::Cell(command) => command.run().await,
             Command::Sweep { database } => sweep(&database).await,
             Command::Purge {
                 database,
@@ -208,64 +215,6 @@ async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow:
     tracing::info!(address = %application.address(), "listening");
     application.run_until(stop_signals()?).await?;
     Ok(ExitCode::SUCCESS)
-}
-
-async fn dev(data_dir: PathBuf, mut args: ServeArgs) -> anyhow::Result<ExitCode> {
-    args.pages.demo.get_or_insert(true);
-    start_logs(EnvFilter::new(&args.logs.log), args.logs.log_format);
-    let stopping = stop_signals()?;
-    let cluster = spawn_blocking(|| Cluster::start(ClusterOptions::durable(data_dir))).await??;
-    let database = DatabaseArgs {
-        database_url: Some(cluster.url("postgres").into()),
-        database_url_file: None,
-    };
-    Migrations::apply(&database.once()).await?;
-    let application = Application::build(&args, database.url()).await?;
-    println!(
-        "{}",
-        welcome(application.address(), args.pages.pages(), &cluster)
-    );
-    application.run_until(stopping).await?;
-    spawn_blocking(|| cluster.stop()).await??;
-    println!("stopped; the data stays for the next run");
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What to try first.
-fn welcome(address: SocketAddr, pages: Pages, cluster: &Cluster) -> String {
-    // A room of its own for each run, so that its first epoch is 1; the demo shows what is tried in it.
-    let name = format!("tour-{:04x}", rand::random::<u16>());
-    let pages = [
-        (pages.demo, format!("demo?room={name}")),
-        (pages.console, "console".to_owned()),
-    ];
-    let pages: String = pages
-        .iter()
-        .filter(|(is_on, _)| *is_on)
-        .map(|(_, path)| format!("  http://{address}/{path}\n"))
-        .collect();
-    let room = format!("http://{address}/rooms/{name}");
-    let post = |action: &str, body: &str| {
-        format!("  curl {room}/{action} -H 'content-type: application/json' -d '{body}'")
-    };
-    format!(
-        "Leasehold listens on http://{address}\n\
-         \n\
-         {pages}\
-         \n\
-         {}\n\
-         {}\n  \
-           curl {room}/participants\n\
-         {}\n\
-         \n  \
-           psql '{}'\n\
-         \n\
-         Ctrl-C stops it; the data stays.",
-        post("join", r#"{"userId":"alice"}"#),
-        post("heartbeat", r#"{"userId":"alice","epoch":1}"#),
-        post("leave", r#"{"userId":"alice","epoch":1}"#),
-        cluster.url("postgres"),
-    )
 }
 
 /// An item for each SIGINT and SIGTERM.

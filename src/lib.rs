@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod app;
+pub mod cells;
 pub mod cli;
 pub mod coalesce;
 pub mod config;

@@ -68,6 +68,13 @@ pub enum NoAnswer {
     Failed(Arc<StoreError>),
 }
 
+impl NoAnswer {
+    /// Whether another database has the room.
+    pub fn is_misdirected(&self) -> bool {
+        matches!(self, Self::Failed(error) if matches!(**error, StoreError::Misdirected))
+    }
+}
+
 impl From<StoreError> for NoAnswer {
     fn from(error: StoreError) -> Self {
         Self::Failed(Arc::new(error))

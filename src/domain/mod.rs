@@ -15,6 +15,7 @@ mod reason;
 mod removal;
 mod room;
 mod session;
+mod slot;
 mod webhook;
 mod webhook_secret;
 mod word;
@@ -43,6 +44,7 @@ pub use room::{
     Whereabouts,
 };
 pub use session::{SessionKey, SessionOutcome};
+pub use slot::{InvalidSlots, SLOTS, SlotState, Slots, slot_of};
 pub use webhook::{
     Due, DueDelivery, Run, Settled, WebhookChange, WebhookFigures, WebhookOrder, WebhookPlace,
     WebhookState, WebhookStatus, WebhookTerm, WebhookUnset,

@@ -15,6 +15,8 @@ words! {
         Removed => "removed",
         /// Somebody closed the room.
         RoomClosed => "room_closed",
+        /// The room went to another database: join again, there.
+        Moved => "moved",
     }
 }
 
@@ -31,6 +33,10 @@ words! {
         Removed => "removed",
         /// The room was closed.
         RoomClosed => "room_closed",
+        /// The room went to another database and is there: join again.
+        Moved => "moved",
+        /// Another database has the room, and knows.
+        Misdirected => "misdirected",
         /// No such epoch is known on this device, or its history is purged.
         UnknownSession => "unknown_session",
     }

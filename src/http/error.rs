@@ -136,6 +136,15 @@ impl ApiError {
         Self::new(Code::UnsupportedMediaType, message)
     }
 
+    /// 421: the room is another database's.
+    pub fn misdirected() -> Self {
+        Self::new(
+            Code::Misdirected,
+            "another cell has this room; ask again through the proxy, and if that sends it here again, correct its map of slots",
+        )
+        .with(RETRY_AFTER, RETRY_AFTER_SECONDS)
+    }
+
     /// 429: more requests than this client may make; they may go on after so many seconds.
     pub fn rate_limited(seconds: u64) -> Self {
         Self::new(
@@ -164,6 +173,11 @@ impl ApiError {
             code: self.code.as_str(),
             details: self.details.as_deref(),
         }
+    }
+
+    /// Whether it says of a session that it is not current here: asking again here changes nothing.
+    pub fn is_of_the_session(&self) -> bool {
+        matches!(self.code.status(), 409 | 421)
     }
 
     /// What a program tells apart.
@@ -207,7 +221,10 @@ impl From<InvalidId> for ApiError {
 
 impl From<StaleReason> for ApiError {
     fn from(reason: StaleReason) -> Self {
-        Self::new(reason.into(), "stale session")
+        match reason {
+            StaleReason::Misdirected => Self::misdirected(),
+            reason => Self::new(reason.into(), "stale session"),
+        }
     }
 }
 
@@ -244,6 +261,7 @@ impl From<&StoreError> for ApiError {
                 tracing::warn!(%error, "the database refused a value that validation let through");
                 Self::invalid("the database cannot store a value of this request")
             }
+            StoreError::Misdirected => Self::misdirected(),
             StoreError::Unavailable(_)
             | StoreError::ReadOnly(_)
             | StoreError::Conflict(_)
@@ -252,7 +270,10 @@ impl From<&StoreError> for ApiError {
                 tracing::warn!(%error, "no answer from the database");
                 Self::unavailable("the database is not available; try again")
             }
-            StoreError::Schema(_) | StoreError::BadUrl(_) | StoreError::Unexpected(_) => {
+            StoreError::Schema(_)
+            | StoreError::BadUrl(_)
+            | StoreError::CellRefused(_)
+            | StoreError::Unexpected(_) => {
                 tracing::error!(%error, "the database does not answer as it should");
                 Self::unavailable("the service cannot answer; its log says why")
             }

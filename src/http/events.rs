@@ -172,6 +172,7 @@ pub(crate) async fn first(
     wait: Duration,
 ) -> Result<Arc<Batch>, ApiError> {
     match timeout(wait, subscription.next()).await {
+        Ok(Some(last)) if last.is_misdirected() => Err(ApiError::misdirected()),
         Ok(Some(snapshot)) => Ok(snapshot),
         Ok(None) => Err(ApiError::unavailable("the service is shutting down")),
         Err(_) => Err(ApiError::unavailable(

@@ -11,7 +11,7 @@ use super::access_log::{note, note_session};
 use super::body::{Json, JsonOrText};
 use super::path::RoomPath;
 use super::{Access, Api, ApiError};
-use crate::domain::{Heartbeat, SessionKey};
+use crate::domain::{Heartbeat, SessionKey, StaleReason};
 use crate::wire::{CursorBody, ErrorBody, HeartbeatBody, JoinAnswer, JoinBody, SessionBody};
 
 /// What a join is answered with beside the session.
@@ -197,8 +197,13 @@ pub(crate) async fn renew(api: &Api, heartbeat: Heartbeat) -> Result<(), ApiErro
 
 /// Ends one session where its epoch is current, and counts it where it is not.
 pub(crate) async fn depart(api: &Api, session: SessionKey) -> Result<(), ApiError> {
-    if let Err(reason) = api.presence.leave(session).await? {
-        api.metrics.presence.stale_session(reason);
+    let Err(reason) = api.presence.leave(session).await? else {
+        return Ok(());
+    };
+    api.metrics.presence.stale_session(reason);
+    match reason {
+        // It may be current where the room is.
+        StaleReason::Misdirected => Err(reason.into()),
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -304,15 +304,13 @@ impl Operation for Counts {
     const NAME: &'static str = "count";
 
     type Request = RoomId;
-    type Answer = RoomCount;
+    /// `None` where another database has the room.
+    type Answer = Option<RoomCount>;
 
-    async fn run(&self, batch: &[RoomId]) -> Result<Vec<Answered<RoomCount>>, StoreError> {
+    async fn run(&self, batch: &[RoomId]) -> Result<Vec<Answered<Self::Answer>>, StoreError> {
         let found = self.0.room_counts(batch).await?;
-        batch
-            .iter()
-            .map(|id| found.get(id).copied().map(Answered::Now))
-            .collect::<Option<_>>()
-            .ok_or_else(|| StoreError::Unexpected("a room was not answered".to_owned()))
+        let counts = batch.iter().map(|id| found.get(id).copied());
+        Ok(now(counts.collect()))
     }
 
     fn row(&self, _: &RoomId) -> Option<Row> {
@@ -329,9 +327,10 @@ impl Operation for Lists {
     const AT_ONCE: usize = 2;
 
     type Request = RoomId;
-    type Answer = Arc<Participants>;
+    /// `None` where another database has the room.
+    type Answer = Option<Arc<Participants>>;
 
-    async fn run(&self, batch: &[RoomId]) -> Result<Vec<Answered<Arc<Participants>>>, StoreError> {
+    async fn run(&self, batch: &[RoomId]) -> Result<Vec<Answered<Self::Answer>>, StoreError> {
         let mut rooms = batch.to_vec();
         rooms.sort_unstable();
         rooms.dedup();
@@ -342,11 +341,8 @@ impl Operation for Lists {
             .into_iter()
             .map(|(id, room)| (id, Arc::new(room)))
             .collect();
-        batch
-            .iter()
-            .map(|id| found.get(id).cloned().map(Answered::Now))
-            .collect::<Option<_>>()
-            .ok_or_else(|| StoreError::Unexpected("a room was not answered".to_owned()))
+        let lists = batch.iter().map(|id| found.get(id).cloned());
+        Ok(now(lists.collect()))
     }
 
     fn row(&self, _: &RoomId) -> Option<Row> {

@@ -9,6 +9,7 @@ use crate::domain::{
     Departures, DeparturesQuery, Heartbeat, Join, JoinOutcome, JoinRefusal, Located, Participants,
     RoomCount, RoomId, RoomSummary, SessionKey, SessionOutcome, UserId, Whereabouts,
 };
+use crate::store::StoreError;
 
 /// Rooms of one user that a question about many tells.
 const MAX_ROOMS: i32 = 100;
@@ -78,7 +79,8 @@ impl Presence {
     /// # Errors
     /// [`NoAnswer`]
     pub async fn participants(&self, room_id: RoomId) -> Result<Arc<Participants>, NoAnswer> {
-        self.lists.ask(room_id).await
+        let found = self.lists.ask(room_id).await?;
+        found.ok_or_else(|| StoreError::Misdirected.into())
     }
 
     /// Counts who is in a room.
@@ -86,7 +88,8 @@ impl Presence {
     /// # Errors
     /// [`NoAnswer`]
     pub async fn count(&self, room_id: RoomId) -> Result<RoomCount, NoAnswer> {
-        self.counts.ask(room_id).await
+        let found = self.counts.ask(room_id).await?;
+        found.ok_or_else(|| StoreError::Misdirected.into())
     }
 
     /// Looks up how those who are gone left.

@@ -6,7 +6,7 @@ use super::{Store, StoreError};
 use crate::domain::{RoomCount, RoomId};
 
 impl Store {
-    /// The count of each of these rooms.
+    /// The count of each of these rooms, but for those that another database has.
     ///
     /// # Errors
     /// Where the database does not answer.
@@ -15,15 +15,16 @@ impl Store {
         rooms: &[RoomId],
     ) -> Result<HashMap<RoomId, RoomCount>, StoreError> {
         let ids: Vec<&str> = rooms.iter().map(RoomId::as_str).collect();
-        let rows = sqlx::query!(
+        let mut rows = sqlx::query!(
             r#"select room_id as "room_id!", as_of as "as_of!", has_expired as "has_expired!",
-                      generation, version, member_count as "member_count!"
+                      is_misdirected as "is_misdirected!", generation, version, member_count as "member_count!"
                from leasehold.room_counts($1, $2)"#,
             &ids as &[&str],
             self.now,
         )
         .fetch_all(&self.durable)
         .await?;
+        rows.retain(|row| !row.is_misdirected);
         let due = rows.iter().filter(|row| row.has_expired);
         let due: Vec<String> = due.map(|row| row.room_id.clone()).collect();
         if !due.is_empty() {

@@ -33,6 +33,12 @@ pub enum StoreError {
     /// The schema is not the one this program was built for.
     #[error("the database does not have the schema of this program; run `leasehold migrate`: {0}")]
     Schema(sqlx::Error),
+    /// The room is another database's, or about to be: nothing can be said of it here.
+    #[error("another database has the room; leasehold cell show says which slots this one owns")]
+    Misdirected,
+    /// A step with slots that cannot be taken; says what to do.
+    #[error("{0}")]
+    CellRefused(String),
     /// An answer that this program cannot read.
     #[error("unexpected answer of the database: {0}")]
     Unexpected(String),
@@ -63,7 +69,9 @@ impl StoreError {
             | Self::Rejected(error)
             | Self::Schema(error) => kind(error),
             Self::Locked | Self::WaitedInVain(_) => Kind::Lock,
-            Self::BadUrl(_) | Self::Unexpected(_) => Kind::Other,
+            Self::BadUrl(_) | Self::Misdirected | Self::CellRefused(_) | Self::Unexpected(_) => {
+                Kind::Other
+            }
         }
     }
 }

@@ -62,6 +62,7 @@ impl Store {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<Lifetime>, StoreError> {
+        self.require_here(room_id).await?;
         let rows = sqlx::query!(
             r#"select generation as "generation!", opened_at as "opened_at!",
                       closed_at, close_reason, peak_members, purged_until
@@ -100,6 +101,7 @@ impl Store {
         after: i64,
         limit: usize,
     ) -> Result<Vec<PastSession>, StoreError> {
+        self.require_here(room_id).await?;
         let rows = sqlx::query_as!(
             SessionRow,
             r#"select room_id as "room_id!", generation as "generation!", user_id as "user_id!",

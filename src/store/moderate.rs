@@ -23,7 +23,10 @@ impl Store {
         .fetch_one(&self.durable)
         .await?;
         self.expired(row.members_expired);
-        Ok(row.outcome != "absent")
+        match row.outcome.as_str() {
+            "misdirected" => Err(StoreError::Misdirected),
+            outcome => Ok(outcome != "absent"),
+        }
     }
 
     /// Replaces the metadata and renews nothing.
@@ -62,6 +65,7 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Block>, StoreError> {
+        self.require_here(room_id).await?;
         let rows = sqlx::query!(
             r#"select user_id as "user_id!", blocked_until as "blocked_until!", blocked_by, note
                from leasehold.room_blocks($1, $2, $3, $4)"#,

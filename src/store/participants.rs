@@ -13,8 +13,8 @@ use super::{Store, StoreError};
 use crate::domain::{DeviceId, LiveSession, Participant, Participants, RoomHead, RoomId, UserId};
 
 impl Store {
-    /// The participants of each of these rooms, none of them expired. Afterwards
-    /// neither an expired member nor an empty room is left in the tables for them.
+    /// The participants of each of these rooms, none of them expired, but for those that another
+    /// database has. Afterwards neither an expired member nor an empty room is left in the tables for them.
     ///
     /// # Errors
     /// Where the database does not answer.
@@ -68,7 +68,7 @@ pub(super) async fn read_rooms(
 ) -> Result<Vec<String>, StoreError> {
     let mut rows = sqlx::query!(
         r#"select room_id as "room_id!", as_of as "as_of!", has_expired as "has_expired!",
-                  generation, version, opened_at, locked, user_id, device_id, epoch, arrival, arrived_at, joined_at,
+                  is_misdirected as "is_misdirected!", generation, version, opened_at, locked, user_id, device_id, epoch, arrival, arrived_at, joined_at,
                   last_seen_at, heartbeat_ms, lease_expires_at, status,
                   cursor as "cursor: Json<Box<RawValue>>", metadata as "metadata: Json<Box<RawValue>>",
                   info as "info: Json<Box<RawValue>>"
@@ -78,6 +78,7 @@ pub(super) async fn read_rooms(
     )
     .fetch_all(executor)
     .await?;
+    rows.retain(|row| !row.is_misdirected);
     // Here and not in SQL, where that costs a fifth of the whole call.
     rows.sort_unstable_by(|a, b| {
         let by_room = a.room_id.cmp(&b.room_id);

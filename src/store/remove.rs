@@ -36,7 +36,8 @@ impl Store {
     /// Where it did not happen, or that is not known.
     pub async fn close_room(&self, closing: &RoomClosing) -> Result<i32, StoreError> {
         let row = sqlx::query!(
-            r#"select sessions_ended as "sessions_ended!", members_expired as "members_expired!"
+            r#"select outcome as "outcome!", sessions_ended as "sessions_ended!",
+                      members_expired as "members_expired!"
                from leasehold.close_room($1, $2, $3, $4, $5)"#,
             closing.room_id.as_str(),
             closing.block_ms,
@@ -47,7 +48,10 @@ impl Store {
         .fetch_one(&self.durable)
         .await?;
         self.expired(row.members_expired);
-        Ok(row.sessions_ended)
+        match row.outcome.as_str() {
+            "misdirected" => Err(StoreError::Misdirected),
+            _ => Ok(row.sessions_ended),
+        }
     }
 
     /// Ends every session of the user; says in which rooms they were.

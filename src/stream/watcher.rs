@@ -67,6 +67,10 @@ pub(super) async fn watch(watched: Arc<Watched>, channel: Arc<Channel>) {
                 watcher.is_kept_up = true;
                 turn.min(started + watcher.watched.settings.poll)
             }
+            Err(error) if error.is_misdirected() => {
+                watcher.end_misdirected();
+                Instant::now() + RETRY
+            }
             Err(error) => {
                 watcher.is_kept_up = false;
                 // One that fails at once is tried again before anybody hears of it.
@@ -204,6 +208,20 @@ impl Watcher {
             }
         }
         Ok(())
+    }
+
+    /// Ends all subscriptions: another database has the room.
+    fn end_misdirected(&mut self) {
+        let Topic::Room(room_id, _) = &self.channel.topic else {
+            return;
+        };
+        let last = Batch::misdirected(room_id);
+        for mut subscriber in self.newcomers.drain(..).chain(self.subscribers.drain(..)) {
+            // One that is behind is only cut off.
+            subscriber.send(Arc::clone(&last), Standing::Current);
+        }
+        // Who comes later knows nothing of what was here.
+        self.picture = None;
     }
 
     /// What those who know the first hear of the second.

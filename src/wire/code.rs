@@ -67,6 +67,7 @@ codes! {
         Left => "left", "Stale session: it left. Stop, or join again as somebody who comes back.";
         Removed => "removed", "Stale session: somebody removed it. Stop.";
         RoomClosed => "room_closed", "Stale session: somebody closed the room. Stop; a join would open it anew.";
+        Moved => "moved", "Stale session: its room went to another cell, which is the one that answers. Join again.";
         UnknownSession => "unknown_session", "Stale session: no such epoch is known on this device, or its history is purged. Join again.";
     }
     410 {
@@ -77,6 +78,9 @@ codes! {
     }
     415 {
         UnsupportedMediaType => "unsupported_media_type", "The body's content type is not one that the address reads.";
+    }
+    421 {
+        Misdirected => "misdirected", "Another cell has this room, or is about to: the proxy sent the request to the wrong one. Nothing was done; ask again through the proxy after `Retry-After` seconds.";
     }
     429 {
         RateLimited => "rate_limited", "More requests than `LEASEHOLD_RATE_LIMIT` allows this client; wait for `Retry-After` seconds.";
@@ -95,6 +99,8 @@ impl From<StaleReason> for Code {
             StaleReason::Left => Self::Left,
             StaleReason::Removed => Self::Removed,
             StaleReason::RoomClosed => Self::RoomClosed,
+            StaleReason::Moved => Self::Moved,
+            StaleReason::Misdirected => Self::Misdirected,
             StaleReason::UnknownSession => Self::UnknownSession,
         }
     }

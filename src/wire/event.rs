@@ -29,6 +29,8 @@ pub enum EventBody<'a> {
     Count(CountAnswer<'a>),
     /// `removed`
     Removed(RemovedBody<'a>),
+    /// `misdirected`
+    Misdirected(MisdirectedBody<'a>),
 }
 
 /// `joined` and `updated`: a member as they are now.
@@ -96,6 +98,16 @@ pub struct RemovedBody<'a> {
     code: &'static str,
 }
 
+/// `misdirected`: another cell has the room; the stream ends with it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = MisdirectedEvent)]
+pub struct MisdirectedBody<'a> {
+    room_id: &'a str,
+    /// As the 421 says it that a new stream is answered.
+    code: &'static str,
+}
+
 /// One event of a stream, as the standard of server-sent events parses it.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "only its schema is used: it is written as text")]
@@ -117,7 +129,7 @@ pub struct ServerSentEvent {
 /// An event on a socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMessage<'a> {
-    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `count`, `stale` or `removed`.
+    /// `snapshot`, `joined`, `updated`, `left`, `room_closed`, `count`, `stale`, `removed` or `misdirected`.
     r#type: &'static str,
     /// Stands for the whole picture after the batch that the event belongs to.
     id: &'a str,
@@ -240,6 +252,15 @@ pub fn count_events(room_id: &RoomId, count: &RoomCount, events: &[Event]) -> Ve
         },
     };
     events.iter().map(written).collect()
+}
+
+/// The last event of a room that another cell has.
+pub fn misdirected(room_id: &RoomId) -> Written {
+    let body = EventBody::Misdirected(MisdirectedBody {
+        room_id: room_id.as_str(),
+        code: Code::Misdirected.as_str(),
+    });
+    written("misdirected", &body)
 }
 
 /// A batch of events as server-sent events. Only the last one has the id: a reader that

@@ -25,7 +25,8 @@ pub use code::Code;
 pub use count::{CountAnswer, view};
 pub use error::{ErrorBody, ErrorDetails, InvalidRequest};
 pub use event::{
-    EventBody, EventMessage, ServerSentEvent, Written, count_events, events, messages, sse,
+    EventBody, EventMessage, ServerSentEvent, Written, count_events, events, messages, misdirected,
+    sse,
 };
 pub use fields::{FieldRules, holds_nul, parse};
 pub use history::{ErasedAnswer, GenerationsAnswer, OutagesAnswer, SessionsAnswer};

@@ -56,6 +56,7 @@ const FLOORS: &[&str] = &[
     "wake",
     "presence",
     "stream",
+    "cells",
     "jobs",
     "webhooks",
     "http",

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::ResponseError;
 use actix_ws::{AggregatedMessage, CloseCode, CloseReason, Closed};
 use bytestring::ByteString;
 use futures_util::future::join_all;
@@ -114,16 +113,21 @@ impl Connection {
             self.send(snapshot.messages()).await.ok()?;
         }
         let subscriptions = Rc::clone(&self.asker.subscriptions);
+        let mut is_misdirected = false;
         loop {
             let next_look = self.contacts.as_ref().map(Contacts::next_look);
             let step = tokio::select! {
                 news = poll_fn(|context| subscriptions.borrow_mut().poll_next(context)) => match news {
-                    News::Batch(batch) => self.send(batch.messages()).await,
+                    News::Batch(batch) => {
+                        is_misdirected |= batch.is_misdirected();
+                        self.send(batch.messages()).await
+                    }
                     News::Ended(_) if self.asker.api.stop.is_cancelled() => {
                         return Some(CloseCode::Restart);
                     }
                     News::Ended(room_id) if self.asker.room_id.as_ref() == Some(&room_id) => {
-                        return Some(CloseCode::Policy);
+                        // Another cell has its room: the proxy finds it, for a new socket.
+                        return Some(if is_misdirected { CloseCode::Restart } else { CloseCode::Policy });
                     }
                     News::Ended(_) => Ok(()),
                 },
@@ -264,7 +268,7 @@ impl Connection {
             // Without an answer there is another ping.
             let stale = refused.into_iter();
             stale
-                .filter(|(_, error)| error.status_code() == 409)
+                .filter(|(_, error)| error.is_of_the_session())
                 .collect()
         }))
     }

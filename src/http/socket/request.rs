@@ -178,7 +178,7 @@ impl Asker {
         entry.is_about(|| Subject::of(&session));
         self.access.may_act_for(&session)?;
         if let Err(error) = renew(&self.api, heartbeat).await {
-            if error.status_code() == 409 {
+            if error.is_of_the_session() {
                 self.sessions.release(&session);
             }
             return Err(error);

@@ -273,6 +273,7 @@ impl From<&StoreError> for ApiError {
             StoreError::Schema(_)
             | StoreError::BadUrl(_)
             | StoreError::CellRefused(_)
+            | StoreError::Distributed(_)
             | StoreError::Unexpected(_) => {
                 tracing::error!(%error, "the database does not answer as it should");
                 Self::unavailable("the service cannot answer; its log says why")

@@ -39,6 +39,12 @@ pub enum StoreError {
     /// A step with slots that cannot be taken; says what to do.
     #[error("{0}")]
     CellRefused(String),
+    /// A table of ours that Citus has spread over several servers.
+    #[error(
+        "Citus has distributed {0}, where presence would be wrong in silence; take every table of the schema back with \
+         undistribute_table, and spread rooms over databases of their own instead (docs/scaling.md)"
+    )]
+    Distributed(String),
     /// An answer that this program cannot read.
     #[error("unexpected answer of the database: {0}")]
     Unexpected(String),
@@ -69,9 +75,11 @@ impl StoreError {
             | Self::Rejected(error)
             | Self::Schema(error) => kind(error),
             Self::Locked | Self::WaitedInVain(_) => Kind::Lock,
-            Self::BadUrl(_) | Self::Misdirected | Self::CellRefused(_) | Self::Unexpected(_) => {
-                Kind::Other
-            }
+            Self::BadUrl(_)
+            | Self::Distributed(_)
+            | Self::Misdirected
+            | Self::CellRefused(_)
+            | Self::Unexpected(_) => Kind::Other,
         }
     }
 }

@@ -7,6 +7,7 @@ use sqlx::migrate::{AppliedMigration, Migrate, Migrator};
 use sqlx::{Connection, PgConnection};
 use tokio::time::sleep;
 
+use super::citus::require_undistributed;
 use super::pool::in_time;
 use super::settings::GRACE;
 use super::waited_for::{WaitedFor, Watch};
@@ -81,6 +82,7 @@ impl Migrations {
     /// Where the database does not answer.
     pub async fn check(settings: &DatabaseSettings) -> Result<Self, StoreError> {
         let (mut connection, watch) = connect(settings, settings.timeout).await?;
+        require_undistributed(&mut connection).await?;
         let migrations = patiently(settings, &watch, Self::read(&mut connection)).await?;
         connection.close().await?;
         Ok(migrations)
@@ -92,6 +94,7 @@ impl Migrations {
     /// Where the database does not answer, or somebody holds it for longer than the time-out.
     pub async fn check_for_serving(settings: &DatabaseSettings) -> Result<Self, StoreError> {
         let (mut connection, watch) = connect(settings, settings.timeout).await?;
+        require_undistributed(&mut connection).await?;
         let migrations = patiently(settings, &watch, Self::read(&mut connection)).await?;
         if migrations.require_fit().is_ok() {
             let taking = async {

@@ -3,6 +3,7 @@
 mod address;
 mod beat;
 mod changes;
+mod citus;
 mod connector;
 mod counts;
 mod deliveries;

@@ -8,6 +8,7 @@ mod access;
 mod alerts;
 mod bad_input;
 mod batches;
+mod cells;
 mod changes;
 mod chaos;
 mod client_files;

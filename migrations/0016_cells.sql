@@ -73,6 +73,7 @@ create function leasehold.change_slots(p_slots integer[], p_from text, p_to text
 as $$
 declare
     v_odd record;
+    v_slots integer[];
 begin
     perform from leasehold.cell for update;
     -- A step that was taken already is no error; of a slot that is on its way only its own move is.
@@ -87,15 +88,19 @@ begin
             using errcode = 'LH421',
                   hint = format('This step takes it from %s to %s in a move with the database %s; leasehold cell show says what is where.', p_from, p_to, p_peer);
     end if;
-    if p_to = 'leaving' and (select c.owns_all from leasehold.cell c) then
+    v_slots := array(select s.slot from leasehold.slot_states(p_slots) s where s.state <> p_to);
+    if v_slots = '{}' then
+        return;
+    end if;
+    if (select c.owns_all from leasehold.cell c) then
         insert into leasehold.slots (slot, state) select n, 'owned' from generate_series(0, 4095) as n;
         update leasehold.cell set owns_all = false;
     end if;
     if p_to = 'absent' then
-        delete from leasehold.slots s where s.slot = any (p_slots);
+        delete from leasehold.slots s where s.slot = any (v_slots);
     else
         insert into leasehold.slots as s (slot, state, peer)
-        select distinct n, p_to, case when p_to <> 'owned' then p_peer end from unnest(p_slots) as n
+        select distinct n, p_to, case when p_to <> 'owned' then p_peer end from unnest(v_slots) as n
             on conflict (slot) do update set state = excluded.state, peer = excluded.peer;
     end if;
     update leasehold.cell set fences = fences + 1;

@@ -2,9 +2,10 @@
 //! of `0016_cells.sql`. Nothing connects again by itself: what has lost its connection has lost
 //! the move.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection};
+use tokio::time::sleep;
 
 use super::pool::in_time;
 use super::slots::{SlotPlace, refused};
@@ -13,6 +14,12 @@ use crate::domain::{RoomId, SlotState, Slots};
 
 /// The longest that a step waits for a lock, before whoever is behind it has a turn.
 const LOCK_TURN: Duration = Duration::from_millis(500);
+
+/// For so long the server may go on with a step of a mover that was killed.
+const KILLED: Duration = Duration::from_secs(3);
+
+/// Between two looks whether it does.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A database in a move.
 pub struct CellEnd {
@@ -103,15 +110,16 @@ impl CellEnd {
         ])?;
         let mut connection =
             in_time(settings.timeout, "no connection", connector.connect()).await?;
-        let is_alone = sqlx::query_scalar!(
-            r#"select pg_try_advisory_lock(hashtext('leasehold'), hashtext('cell move')) as "is_alone!""#
-        )
-        .fetch_one(&mut connection)
-        .await?;
-        if !is_alone {
-            return Err(StoreError::CellRefused(
-                "another move of this database is under way; wait for it, or end its process (application_name is leasehold cell move)".to_owned(),
-            ));
+        let deadline = Instant::now() + KILLED;
+        while !is_alone(&mut connection).await? {
+            if Instant::now() >= deadline {
+                return Err(StoreError::CellRefused(
+                    "another move of this database is under way; wait for it, or end its process \
+                     (application_name is leasehold cell move)"
+                        .to_owned(),
+                ));
+            }
+            sleep(LOOK).await;
         }
         let name = sqlx::query_scalar!("select name from leasehold.feed")
             .fetch_one(&mut connection)
@@ -374,4 +382,12 @@ impl CellEnd {
         .await?;
         Ok(())
     }
+}
+
+/// That no other move concerns the database of this connection, from now on to its end.
+async fn is_alone(connection: &mut PgConnection) -> Result<bool, StoreError> {
+    let locked = sqlx::query_scalar!(
+        r#"select pg_try_advisory_lock(hashtext('leasehold'), hashtext('cell move')) as "locked!""#
+    );
+    Ok(locked.fetch_one(connection).await?)
 }

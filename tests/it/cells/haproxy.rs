@@ -54,9 +54,7 @@ impl Site {
             .text()
             .replace("/run/haproxy/admin.sock", &file("admin.sock"))
             .replace("/etc/haproxy/slots.map", &file("slots.map"))
-            .replace("bind :8080", &format!("bind 127.0.0.1:{port}"))
-            // Health is looked at sooner.
-            .replace("inter 1s", "inter 100ms");
+            .replace("bind :8080", &format!("bind 127.0.0.1:{port}"));
         for (n, own) in OWN.iter().enumerate() {
             let database = cell(own).await;
             let app = App::spawn_with(&database, &["--poll-ms=250ms"]).await;

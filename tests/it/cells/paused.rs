@@ -12,6 +12,9 @@ use super::{ask, join, moving, pair, slots_of, state};
 async fn a_join_that_is_paused_across_the_fence_is_copied() {
     let (source, target) = pair().await;
     let slots = slots_of(&["r"]);
+    let names = (0..).map(|n| format!("beside-{n}"));
+    let beside = names.filter(|name| slots_of(&[name]) == slots).take(1);
+    let beside = &beside.collect::<Vec<_>>()[0];
     let mut paused = Side::holding(&source, "select leasehold.join_member('r', 'alice')").await;
     let mut moving = moving(&source, &target, &slots).await;
     let taking = tokio::spawn(async move {
@@ -25,8 +28,8 @@ async fn a_join_that_is_paused_across_the_fence_is_copied() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     // Nobody else comes in meanwhile, here or there, and nobody waits either.
-    assert_eq!(join(&source, "r", "bob").await, "misdirected");
-    assert_eq!(join(&target, "r", "bob").await, "misdirected");
+    assert_eq!(join(&source, beside, "bob").await, "misdirected");
+    assert_eq!(join(&target, beside, "bob").await, "misdirected");
     assert_eq!(join(&source, "stays", "bob").await, "joined 1 1");
     assert!(!taking.is_finished());
     paused.run("commit").await;

@@ -3,8 +3,26 @@
 use leasehold::domain::{SlotState, slot_of};
 
 use super::super::support::race::Side;
-use super::super::support::room;
+use super::super::support::{Database, room};
 use super::{ask, cell, join, slots_of};
+
+/// How much there is of anything that a call may leave behind.
+async fn traces(database: &Database) -> Vec<String> {
+    let tables = [
+        "rooms",
+        "members",
+        "blocks",
+        "membership_events",
+        "closed_generations",
+        "epoch_floors",
+    ];
+    let counts = tables.map(|table| format!("(select count(*) from leasehold.{table})"));
+    ask(
+        database,
+        &format!("select concat_ws(' ', {})", counts.join(", ")),
+    )
+    .await
+}
 
 #[tokio::test]
 async fn the_slot_of_a_room_is_the_same_in_rust_and_in_sql() {
@@ -46,9 +64,9 @@ async fn a_database_that_was_told_nothing_owns_every_slot() {
 async fn a_join_of_another_cells_room_is_refused_and_leaves_no_trace() {
     let here = slots_of(&["here"]);
     let database = cell(&here.to_string()).await;
-    let before = database.digest().await;
+    let before = traces(&database).await;
     assert_eq!(join(&database, "elsewhere", "alice").await, "misdirected");
-    assert_eq!(database.digest().await, before);
+    assert_eq!(traces(&database).await, before);
 
     // In a batch each of the two has its own answer.
     let batch = ask(
@@ -65,7 +83,7 @@ async fn a_join_of_another_cells_room_is_refused_and_leaves_no_trace() {
 #[tokio::test]
 async fn a_removal_or_closing_of_another_cells_room_blocks_nobody() {
     let database = cell("none").await;
-    let before = database.digest().await;
+    let before = traces(&database).await;
     for call in [
         "remove_member('r', 'alice', p_block_ms => 60000)",
         "remove_member('r', 'alice', 1)",
@@ -77,7 +95,7 @@ async fn a_removal_or_closing_of_another_cells_room_blocks_nobody() {
         let outcome = ask(&database, &format!("select outcome from leasehold.{call}")).await;
         assert_eq!(outcome, ["misdirected"], "{call}");
     }
-    assert_eq!(database.digest().await, before);
+    assert_eq!(traces(&database).await, before);
 }
 
 #[tokio::test]

@@ -47,10 +47,11 @@ begin
                                select count(*) from leasehold.members b
                                 where b.room_id = e.room_id and b.user_id = e.user_id) as departs
                       from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
-                                   case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
+                                   case when p_reason = 'expired' then i.ended_at else p_now end as occurred_at
                               from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
                               join leasehold.members m
-                                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e
+                                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id
+                             cross join lateral leasehold.lease_instants(m.lease_end) i) e
                     window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
                            of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
       join leasehold.rooms r on r.room_id = n.room_id

@@ -158,6 +158,8 @@ as $$
                            and clock_timestamp() > p.last_at + (p.reach + p.max_pause) * interval '1 microsecond'
                       then p.max_pause else 0 end)
       from leasehold.pulse p
+     -- By its key: a scan that a caller switched off would weigh more than the rest of their plan.
+     where p.only_row
 $$;
 
 comment on function leasehold.lease_instants(bigint) is

@@ -51,9 +51,9 @@ begin
                                select count(*) from leasehold.members b
                                 where b.room_id = e.room_id and b.user_id = e.user_id) as departs
                       from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
-                                   case when p_reason = 'expired' then i.ended_at else p_now end as occurred_at
+                                   coalesce(i.ended_at, p_now) as occurred_at
                               from (select * from leasehold.members m where m.ctid = any (p_places) offset 0) m
-                             cross join lateral leasehold.lease_instants(m.lease_end) i) e
+                             cross join lateral leasehold.lease_instants(case when p_reason = 'expired' then m.lease_end end) i) e
                     window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
                            of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
      cross join lateral (select * from leasehold.rooms r where r.room_id = n.room_id offset 0) r

@@ -3,7 +3,7 @@
 export SQLX_OFFLINE := true
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-matrix chaos fmt sqlx schema check-api bench clean
+.PHONY: help run test test-matrix chaos fmt sqlx schema check-api bench bench-scale clean
 
 help: ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +42,11 @@ schema: ## Regenerate docs/schema.sql after a change of a migration
 check-api: ## Ask the service whatever its OpenAPI document allows, for a minute
 	scripts/check-api
 
-bench: ## Measure; see benches/
+bench: ## Measure, in under ten minutes; see benches/
 	benches/run
+
+bench-scale: ## Measure a long history, many rooms and several instances
+	benches/run --scale
 
 clean: ## Remove what was built
 	cargo clean

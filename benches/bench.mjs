@@ -8,17 +8,18 @@ import { removeAll } from "./lib/temporary.mjs";
 import { log } from "./lib/throughput.mjs";
 
 const SCENARIOS = [
-  "heartbeats", "cursors", "lists", "joins", "many-members", "one-room",
+  "heartbeats", "cursors", "lists", "joins", "ceiling", "many-members", "one-room",
   "one-connection", "hot-updates", "sweep", "mass-expiry", "idle", "live",
 ];
 /** Take too long for a run of everything. */
-const LARGE_SCENARIOS = ["past"];
+const LARGE_SCENARIOS = ["instances", "sweep-rooms", "past"];
 const BASELINE_SCENARIOS = ["heartbeats", "cursors", "lists", "joins"];
 
-const USAGE = `usage: benches/run [scenario …] [--quick] [--json FILE] [--binary FILE] [--rounds N] [--seconds N] [--baselines-only]
+const USAGE = `usage: benches/run [scenario …] [--scale] [--quick] [--json FILE] [--binary FILE] [--rounds N] [--seconds N] [--baselines-only]
 
 scenarios: ${SCENARIOS.join(", ")} (all unless named);
-           ${LARGE_SCENARIOS.join(", ")} (only where named: some minutes each)
+           ${LARGE_SCENARIOS.join(", ")} (with --scale, or where named)
+  --scale           those that a run of everything has no time for
   --quick           one short round and fewer members, to see that it runs; its figures mean little
   --json FILE       where the figures are written (benches/results.json)
   --binary FILE     a built leasehold; without it the release build of this repository
@@ -30,6 +31,7 @@ function parse() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
+      scale: { type: "boolean", default: false },
       quick: { type: "boolean", default: false },
       json: { type: "string", default: "benches/results.json" },
       binary: { type: "string" },
@@ -53,7 +55,7 @@ function parse() {
     return value;
   };
   return {
-    names: positionals.length > 0 ? positionals : baselinesOnly ? BASELINE_SCENARIOS : SCENARIOS,
+    names: positionals.length > 0 ? positionals : baselinesOnly ? BASELINE_SCENARIOS : values.scale ? LARGE_SCENARIOS : SCENARIOS,
     json: values.json,
     binary: values.binary,
     quick: values.quick,

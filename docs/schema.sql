@@ -137,7 +137,7 @@ create table leasehold.members (
     info jsonb,
     constraint members_pkey PRIMARY KEY (room_id, user_id, device_id),
     constraint members_lengths_positive CHECK ((LEAST(lease_ms, heartbeat_ms) >= 1)),
-    constraint members_room_fkey FOREIGN KEY (room_id) REFERENCES leasehold.rooms(room_id)
+    constraint members_room_fkey FOREIGN KEY (room_id) REFERENCES leasehold.rooms(room_id) ON DELETE RESTRICT
 ) with (fillfactor=60, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=1);
 CREATE INDEX members_by_user ON leasehold.members USING btree (user_id, room_id);
 comment on table leasehold.members is
@@ -684,30 +684,30 @@ CREATE OR REPLACE FUNCTION leasehold.census(p_now timestamp with time zone DEFAU
  RETURNS record
  LANGUAGE sql
  STABLE
+ SET enable_seqscan TO 'on'
 AS $function$
     with clock as (select c.now, c.lease_now from leasehold.clocks(p_now) c),
-         member as (
-        select m.room_id,
-               bool_or(not leasehold.lease_expired(m.lease_end, clock.lease_now)) as lives,
-               min(m.last_seen_at) as last_seen_at
-          from leasehold.members m
+         live as (
+        -- The rooms know their members; only where a lease may have ended these are counted anew.
+        select case when leasehold.lease_expired(r.next_end, clock.lease_now)
+                    then (select count(distinct m.user_id)
+                            from leasehold.members m
+                           where m.room_id = r.room_id and not leasehold.lease_expired(m.lease_end, clock.lease_now))
+                    else r.member_count end as members
+          from leasehold.rooms r
          cross join clock
-         group by m.room_id, m.user_id
     ), counted as (
-        select count(distinct member.room_id) filter (where member.lives) as rooms,
-               count(*) filter (where member.lives) as members,
-               min(member.last_seen_at) as last_seen_at
-          from member
+        select count(*) filter (where live.members > 0) as rooms, coalesce(sum(live.members), 0)::bigint as members from live
     )
     select counted.rooms, counted.members,
-           coalesce(extract(epoch from clock.now - counted.last_seen_at), 0)::double precision,
+           coalesce(extract(epoch from clock.now - (select min(m.last_seen_at) from leasehold.members m)), 0)::double precision,
            ((leasehold.micros(clock.now) - clock.lease_now) / 1000000.0)::double precision,
            extract(epoch from clock.now - p.last_at)::double precision,
            (select count(*) from leasehold.outages)
       from counted, clock, leasehold.pulse p
 $function$;
 comment on function leasehold.census(p_now timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision, OUT paused_seconds double precision, OUT pulse_age_seconds double precision, OUT outages bigint) is
-    'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the members; locks nothing.';
+    'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the rooms and once the members; locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.changes(p_after text DEFAULT NULL::text, p_limit integer DEFAULT 100, p_room_id text DEFAULT NULL::text, p_prefix text DEFAULT NULL::text, p_kinds text[] DEFAULT NULL::text[])
  RETURNS TABLE(next text, "position" text, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, info jsonb, last_seen_at timestamp with time zone, at timestamp with time zone, more_is_coming boolean)
@@ -995,8 +995,8 @@ begin
         -- Those who came while the room was waited for are not locked yet.
         perform leasehold.lock_sessions(array_fill(p_room_id, array[sessions_ended]), v_users, v_devices);
         perform leasehold.end_sessions(
-                    array_fill(p_room_id, array[sessions_ended]), v_users, v_devices, 'room_closed', v_now,
-                    p_by, p_note);
+                    array(select m.ctid from leasehold.members m where m.room_id = p_room_id),
+                    'room_closed', v_now, p_by, p_note);
     end if;
     perform leasehold.set_block(p_room_id, '', p_block_ms, p_by, p_note, v_now);
     perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
@@ -1120,26 +1120,32 @@ $function$;
 comment on function leasehold.due_deliveries(p_name text, p_epoch bigint, p_revision bigint, p_busy_room_ids text[], p_limit integer) is
     'Internal. What an owner is to send now: the oldest delivery of each room that is due, but for rooms with one under way. One row at least, with how many deliveries wait; none where the owner no longer has the endpoint as it was. Locks the endpoint.';
 
-CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_places tid[], p_reason text, p_now timestamp with time zone, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
 begin
+    -- As in write_placements rows are found by key or place, whatever a plan that is kept believes of
+    -- the tables.
+
     -- A member is gone with the last session: decided before anything is deleted.
     update leasehold.rooms r
        set version = r.version + t.sessions,
            member_count = r.member_count - t.members,
            last_xact_id = greatest(r.last_xact_id, pg_current_xact_id())
-      from (select e.room_id,
-                   sum(e.sessions)::bigint as sessions,
-                   count(*) filter (where e.sessions = (
-                       select count(*) from leasehold.members m
-                        where m.room_id = e.room_id and m.user_id = e.user_id))::integer as members
-              from (select k.room_id, k.user_id, count(*) as sessions
-                      from unnest(p_room_ids, p_user_ids) as k (room_id, user_id)
-                     group by k.room_id, k.user_id) e
-             group by e.room_id) t
-     where r.room_id = t.room_id;
+      from (select held.place, e.sessions, e.members
+              from (select p.room_id,
+                           sum(p.sessions)::bigint as sessions,
+                           count(*) filter (where p.sessions = (
+                               select count(*) from leasehold.members m
+                                where m.room_id = p.room_id and m.user_id = p.user_id))::integer as members
+                      from (select k.room_id, k.user_id, count(*) as sessions
+                              from (select * from leasehold.members m where m.ctid = any (p_places) offset 0) k
+                             group by k.room_id, k.user_id) p
+                     group by p.room_id) e
+             cross join lateral (
+                   select h.ctid as place from leasehold.rooms h where h.room_id = e.room_id offset 0) held) t
+     where r.ctid = t.place;
 
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
@@ -1159,24 +1165,21 @@ begin
                                select count(*) from leasehold.members b
                                 where b.room_id = e.room_id and b.user_id = e.user_id) as departs
                       from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
-                                   case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
-                              from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-                              join leasehold.members m
-                                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e
+                                   coalesce(i.ended_at, p_now) as occurred_at
+                              from (select * from leasehold.members m where m.ctid = any (p_places) offset 0) m
+                             cross join lateral leasehold.lease_instants(case when p_reason = 'expired' then m.lease_end end) i) e
                     window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
                            of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
-      join leasehold.rooms r on r.room_id = n.room_id
-     cross join leasehold.feed f
+     cross join lateral (select * from leasehold.rooms r where r.room_id = n.room_id offset 0) r
+      join leasehold.feed f on f.only_row
     window in_order as (partition by n.room_id order by n.step)
      order by n.room_id, n.step;
 
-    delete from leasehold.members m
-     using unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-     where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id;
+    delete from leasehold.members m where m.ctid = any (p_places);
 end
 $function$;
-comment on function leasehold.end_sessions(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_reason text, p_now timestamp with time zone, p_by text, p_note text) is
-    'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
+comment on function leasehold.end_sessions(p_places tid[], p_reason text, p_now timestamp with time zone, p_by text, p_note text) is
+    'Internal. Removes the sessions in these places (ctid), and records their end. The caller holds their locks, so that they stay in their places, and those of their rooms, and prunes afterwards.';
 
 CREATE OR REPLACE FUNCTION leasehold.erase_user(p_user_id text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT room_ids text[], OUT sessions_erased integer, OUT members_expired integer)
  RETURNS record
@@ -1642,7 +1645,7 @@ begin
                   left join lateral (
                        -- The lifetime before: this one stands behind its last change in the feed.
                        select c.generation,
-                              case when c.era = (select f.era from leasehold.feed f) then c.last_xact_id end as xact_id
+                              case when c.era = (select f.era from leasehold.feed f where f.only_row) then c.last_xact_id end as xact_id
                          from leasehold.closed_generations c
                         where c.room_id = q.room_id
                         order by c.generation desc
@@ -1800,6 +1803,16 @@ CREATE OR REPLACE FUNCTION leasehold.lease_instant(p_lease_end bigint)
  LANGUAGE sql
  STABLE
 AS $function$
+    select i.ended_at from leasehold.lease_instants(p_lease_end) i
+$function$;
+comment on function leasehold.lease_instant(p_lease_end bigint) is
+    'When a lease that is over ended, on the database''s clock, however late that is asked.';
+
+CREATE OR REPLACE FUNCTION leasehold.lease_instants(p_lease_end bigint)
+ RETURNS TABLE(ended_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+AS $function$
     -- What comes strictly after a place where the clock stood still is after that outage.
     select leasehold.instant(
                p_lease_end
@@ -1815,9 +1828,11 @@ AS $function$
                            and clock_timestamp() > p.last_at + (p.reach + p.max_pause) * interval '1 microsecond'
                       then p.max_pause else 0 end)
       from leasehold.pulse p
+     -- By its key: a scan that a caller switched off would weigh more than the rest of their plan.
+     where p.only_row
 $function$;
-comment on function leasehold.lease_instant(p_lease_end bigint) is
-    'When a lease that is over ended, on the database''s clock, however late that is asked.';
+comment on function leasehold.lease_instants(p_lease_end bigint) is
+    'Internal. What lease_instant answers, as a table of one row: joined to many leases it is a part of their statement, and not a statement for each.';
 
 CREATE OR REPLACE FUNCTION leasehold.leave_member(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT ''::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
@@ -1840,9 +1855,7 @@ declare
     v_now timestamptz;
     v_lease_now bigint;
     v_left integer[];
-    v_left_rooms text[];
-    v_left_users text[];
-    v_left_devices text[];
+    v_places tid[];
 begin
     perform leasehold.check_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids);
     v_rooms := leasehold.lock_rooms(p_room_ids);
@@ -1850,18 +1863,20 @@ begin
     perform leasehold.lock_sessions(p_room_ids, p_user_ids, p_device_ids, v_lease_now);
     members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
 
-    select array_agg(l.ord), array_agg(l.room_id), array_agg(l.user_id), array_agg(l.device_id)
-      into v_left, v_left_rooms, v_left_users, v_left_devices
-      from (select min(q.ord)::integer as ord, q.room_id, q.user_id, q.device_id
+    select array_agg(l.ord), array_agg(l.place)
+      into v_left, v_places
+      from (select min(q.ord)::integer as ord, m.ctid as place
               from unnest(p_room_ids, p_user_ids, p_epochs, p_device_ids)
                    with ordinality as q (room_id, user_id, epoch, device_id, ord)
-              join leasehold.members m
-                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
-               and m.epoch = q.epoch
+             cross join lateral (
+                   select m.ctid from leasehold.members m
+                    where m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+                      and m.epoch = q.epoch
+                   offset 0) m
              where q.room_id = any (v_rooms)
-             group by q.room_id, q.user_id, q.device_id) l;
+             group by m.ctid) l;
     if v_left is not null then
-        perform leasehold.end_sessions(v_left_rooms, v_left_users, v_left_devices, 'left', v_now);
+        perform leasehold.end_sessions(v_places, 'left', v_now);
         perform leasehold.prune_due(v_rooms, v_now, v_lease_now);
     end if;
     -- Of what is asked twice, the second is told how it ended.
@@ -2185,42 +2200,43 @@ CREATE OR REPLACE FUNCTION leasehold.prune_locked(p_room_ids text[], p_now times
  LANGUAGE plpgsql
 AS $function$
 declare
-    v_rooms text[];
-    v_users text[];
-    v_devices text[];
+    v_expired tid[];
 begin
     -- One that somebody holds is renewed by them, or is left for the next time.
-    select array_agg(e.room_id), array_agg(e.user_id), array_agg(e.device_id)
-      into v_rooms, v_users, v_devices
-      from (select room_id, user_id, device_id
+    select array_agg(e.place)
+      into v_expired
+      from (select ctid as place
               from leasehold.members
              where room_id = any (p_room_ids)
                and leasehold.lease_expired(lease_end, p_lease_now)
                for update skip locked) e;
-    members_expired := coalesce(cardinality(v_rooms), 0);
+    members_expired := coalesce(cardinality(v_expired), 0);
     if members_expired > 0 then
-        perform leasehold.end_sessions(v_rooms, v_users, v_devices, 'expired', p_now);
+        perform leasehold.end_sessions(v_expired, 'expired', p_now);
     end if;
 
-    -- Starts after the room's lock was granted, so it sees every member who joined before.
-    select array_agg(r.room_id)
-      into v_rooms
-      from leasehold.rooms r
-     where r.room_id = any (p_room_ids)
-       and not exists (select from leasehold.members m where m.room_id = r.room_id);
+    -- Starts after the room's lock was granted, so it counts every member who joined before; should a
+    -- count ever be wrong, the key of the members that are left refuses this.
+    with closed as (
+        delete from leasehold.rooms r
+         where r.room_id = any (p_room_ids) and r.member_count = 0
+        returning r.*
+    )
     insert into leasehold.closed_generations
            (room_id, generation, lifetime_id, opened_at, closed_at, close_reason, closed_version, peak_members, era, last_xact_id)
     select r.room_id, r.generation, r.lifetime_id, r.opened_at, e.occurred_at, e.reason, e.version, r.peak_members, e.era, e.xact_id
-      from leasehold.rooms r
-      join leasehold.membership_events e on e.lifetime_id = r.lifetime_id and e.version = r.version
-     where r.room_id = any (v_rooms)
+      from closed r
+     cross join lateral (
+           select * from leasehold.membership_events e
+            where e.lifetime_id = r.lifetime_id and e.version = r.version offset 0) e
      order by e.event_id;
     get diagnostics rooms_closed = row_count;
-    delete from leasehold.rooms r where r.room_id = any (v_rooms);
 
-    update leasehold.rooms r
-       set next_end = (select min(m.lease_end) from leasehold.members m where m.room_id = r.room_id)
-     where r.room_id = any (p_room_ids);
+    if rooms_closed < cardinality(p_room_ids) then
+        update leasehold.rooms r
+           set next_end = (select min(m.lease_end) from leasehold.members m where m.room_id = r.room_id)
+         where r.room_id = any (p_room_ids);
+    end if;
 end
 $function$;
 comment on function leasehold.prune_locked(p_room_ids text[], p_now timestamp with time zone, p_lease_now bigint, OUT members_expired integer, OUT rooms_closed integer) is
@@ -2425,8 +2441,10 @@ begin
                     array_fill(p_room_id, array[sessions_ended]), array_fill(p_user_id, array[sessions_ended]),
                     v_devices);
         perform leasehold.end_sessions(
-                    array_fill(p_room_id, array[sessions_ended]), array_fill(p_user_id, array[sessions_ended]),
-                    v_devices, 'removed', v_now, p_by, p_note);
+                    array(select m.ctid
+                            from leasehold.members m
+                           where m.room_id = p_room_id and m.user_id = p_user_id and m.device_id = any (v_devices)),
+                    'removed', v_now, p_by, p_note);
     end if;
 
     if p_epoch is not null and sessions_ended = 0 then
@@ -2452,8 +2470,7 @@ declare
     v_now timestamptz;
     v_lease_now bigint;
     v_rooms text[];
-    v_users text[];
-    v_devices text[];
+    v_places tid[];
 begin
     -- From here on the user is in the rooms that a statement sees, and in no other.
     perform leasehold.lock_user(p_user_id);
@@ -2465,13 +2482,13 @@ begin
        from leasehold.members m
       where m.user_id = p_user_id;
     members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
-    select coalesce(array_agg(m.room_id), '{}'), array_agg(m.user_id), array_agg(m.device_id)
-      into room_ids, v_users, v_devices
+    select coalesce(array_agg(m.room_id), '{}'), array_agg(m.ctid)
+      into room_ids, v_places
       from leasehold.members m
      where m.user_id = p_user_id;
     sessions_ended := cardinality(room_ids);
     if sessions_ended > 0 then
-        perform leasehold.end_sessions(room_ids, v_users, v_devices, 'removed', v_now, p_by, p_note);
+        perform leasehold.end_sessions(v_places, 'removed', v_now, p_by, p_note);
         perform leasehold.prune_locked(room_ids, v_now, v_lease_now);
     end if;
     perform leasehold.set_block('', p_user_id, p_block_ms, p_by, p_note, v_now);
@@ -3396,14 +3413,14 @@ begin
            'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null, null,
            p.xact_id, f.era
       from unnest(p_placed) p
-     cross join leasehold.feed f
+      join leasehold.feed f on f.only_row
      where p.replaced_epoch is not null
     union all
     select p.lifetime_id, p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
            'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord], p_info[p.ord],
            p.xact_id, f.era
       from unnest(p_placed) p
-     cross join leasehold.feed f
+      join leasehold.feed f on f.only_row
      order by 2, 4;
 
     if exists (select from unnest(p_placed) p where p.replaced_device_id <> p.device_id) then

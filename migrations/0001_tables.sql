@@ -90,7 +90,8 @@ create table leasehold.members (
     info             jsonb,
 
     constraint members_pkey primary key (room_id, user_id, device_id),
-    constraint members_room_fkey foreign key (room_id) references leasehold.rooms (room_id),
+    -- Restrict and not the default, which would look for another room of the same id as well.
+    constraint members_room_fkey foreign key (room_id) references leasehold.rooms (room_id) on delete restrict,
     constraint members_lengths_positive check (least(lease_ms, heartbeat_ms) >= 1)
 ) with (
     fillfactor = 60,

@@ -139,8 +139,8 @@ create function leasehold.lease_expired(p_lease_end bigint, p_lease_now bigint)
 comment on function leasehold.lease_expired(bigint, bigint) is
     'The one lease predicate, on the lease clock: at its end the session still lives, strictly past it it is gone.';
 
-create function leasehold.lease_instant(p_lease_end bigint)
-    returns timestamptz
+create function leasehold.lease_instants(p_lease_end bigint)
+    returns table (ended_at timestamptz)
     language sql stable
 as $$
     -- What comes strictly after a place where the clock stood still is after that outage.
@@ -158,6 +158,18 @@ as $$
                            and clock_timestamp() > p.last_at + (p.reach + p.max_pause) * interval '1 microsecond'
                       then p.max_pause else 0 end)
       from leasehold.pulse p
+     -- By its key: a scan that a caller switched off would weigh more than the rest of their plan.
+     where p.only_row
+$$;
+
+comment on function leasehold.lease_instants(bigint) is
+    'Internal. What lease_instant answers, as a table of one row: joined to many leases it is a part of their statement, and not a statement for each.';
+
+create function leasehold.lease_instant(p_lease_end bigint)
+    returns timestamptz
+    language sql stable
+as $$
+    select i.ended_at from leasehold.lease_instants(p_lease_end) i
 $$;
 
 comment on function leasehold.lease_instant(bigint) is

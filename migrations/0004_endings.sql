@@ -1,9 +1,7 @@
 -- How sessions end, and the only code that removes for expiry or deletes a room.
 
 create function leasehold.end_sessions(
-    p_room_ids text[],
-    p_user_ids text[],
-    p_device_ids text[],
+    p_places tid[],
     p_reason text,
     p_now timestamptz,
     p_by text default null,
@@ -13,21 +11,27 @@ create function leasehold.end_sessions(
     language plpgsql
 as $$
 begin
+    -- As in write_placements rows are found by key or place, whatever a plan that is kept believes of
+    -- the tables.
+
     -- A member is gone with the last session: decided before anything is deleted.
     update leasehold.rooms r
        set version = r.version + t.sessions,
            member_count = r.member_count - t.members,
            last_xact_id = greatest(r.last_xact_id, pg_current_xact_id())
-      from (select e.room_id,
-                   sum(e.sessions)::bigint as sessions,
-                   count(*) filter (where e.sessions = (
-                       select count(*) from leasehold.members m
-                        where m.room_id = e.room_id and m.user_id = e.user_id))::integer as members
-              from (select k.room_id, k.user_id, count(*) as sessions
-                      from unnest(p_room_ids, p_user_ids) as k (room_id, user_id)
-                     group by k.room_id, k.user_id) e
-             group by e.room_id) t
-     where r.room_id = t.room_id;
+      from (select held.place, e.sessions, e.members
+              from (select p.room_id,
+                           sum(p.sessions)::bigint as sessions,
+                           count(*) filter (where p.sessions = (
+                               select count(*) from leasehold.members m
+                                where m.room_id = p.room_id and m.user_id = p.user_id))::integer as members
+                      from (select k.room_id, k.user_id, count(*) as sessions
+                              from (select * from leasehold.members m where m.ctid = any (p_places) offset 0) k
+                             group by k.room_id, k.user_id) p
+                     group by p.room_id) e
+             cross join lateral (
+                   select h.ctid as place from leasehold.rooms h where h.room_id = e.room_id offset 0) held) t
+     where r.ctid = t.place;
 
     -- Numbered up to the version that the room has now.
     insert into leasehold.membership_events
@@ -47,25 +51,22 @@ begin
                                select count(*) from leasehold.members b
                                 where b.room_id = e.room_id and b.user_id = e.user_id) as departs
                       from (select m.room_id, m.user_id, m.device_id, m.epoch, m.last_seen_at,
-                                   case when p_reason = 'expired' then leasehold.lease_instant(m.lease_end) else p_now end as occurred_at
-                              from unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-                              join leasehold.members m
-                                on m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id) e
+                                   coalesce(i.ended_at, p_now) as occurred_at
+                              from (select * from leasehold.members m where m.ctid = any (p_places) offset 0) m
+                             cross join lateral leasehold.lease_instants(case when p_reason = 'expired' then m.lease_end end) i) e
                     window in_order as (partition by e.room_id order by e.occurred_at, e.user_id, e.device_id),
                            of_member as (partition by e.room_id, e.user_id order by e.occurred_at, e.device_id)) o) n
-      join leasehold.rooms r on r.room_id = n.room_id
-     cross join leasehold.feed f
+     cross join lateral (select * from leasehold.rooms r where r.room_id = n.room_id offset 0) r
+      join leasehold.feed f on f.only_row
     window in_order as (partition by n.room_id order by n.step)
      order by n.room_id, n.step;
 
-    delete from leasehold.members m
-     using unnest(p_room_ids, p_user_ids, p_device_ids) as k (room_id, user_id, device_id)
-     where m.room_id = k.room_id and m.user_id = k.user_id and m.device_id = k.device_id;
+    delete from leasehold.members m where m.ctid = any (p_places);
 end
 $$;
 
-comment on function leasehold.end_sessions(text[], text[], text[], text, timestamptz, text, text) is
-    'Internal. Removes these sessions, each of which is there, and records their end. The caller holds the locks of their rooms and their own, and prunes afterwards.';
+comment on function leasehold.end_sessions(tid[], text, timestamptz, text, text) is
+    'Internal. Removes the sessions in these places (ctid), and records their end. The caller holds their locks, so that they stay in their places, and those of their rooms, and prunes afterwards.';
 
 create function leasehold.prune_locked(
     p_room_ids text[],
@@ -77,42 +78,43 @@ create function leasehold.prune_locked(
     language plpgsql
 as $$
 declare
-    v_rooms text[];
-    v_users text[];
-    v_devices text[];
+    v_expired tid[];
 begin
     -- One that somebody holds is renewed by them, or is left for the next time.
-    select array_agg(e.room_id), array_agg(e.user_id), array_agg(e.device_id)
-      into v_rooms, v_users, v_devices
-      from (select room_id, user_id, device_id
+    select array_agg(e.place)
+      into v_expired
+      from (select ctid as place
               from leasehold.members
              where room_id = any (p_room_ids)
                and leasehold.lease_expired(lease_end, p_lease_now)
                for update skip locked) e;
-    members_expired := coalesce(cardinality(v_rooms), 0);
+    members_expired := coalesce(cardinality(v_expired), 0);
     if members_expired > 0 then
-        perform leasehold.end_sessions(v_rooms, v_users, v_devices, 'expired', p_now);
+        perform leasehold.end_sessions(v_expired, 'expired', p_now);
     end if;
 
-    -- Starts after the room's lock was granted, so it sees every member who joined before.
-    select array_agg(r.room_id)
-      into v_rooms
-      from leasehold.rooms r
-     where r.room_id = any (p_room_ids)
-       and not exists (select from leasehold.members m where m.room_id = r.room_id);
+    -- Starts after the room's lock was granted, so it counts every member who joined before; should a
+    -- count ever be wrong, the key of the members that are left refuses this.
+    with closed as (
+        delete from leasehold.rooms r
+         where r.room_id = any (p_room_ids) and r.member_count = 0
+        returning r.*
+    )
     insert into leasehold.closed_generations
            (room_id, generation, lifetime_id, opened_at, closed_at, close_reason, closed_version, peak_members, era, last_xact_id)
     select r.room_id, r.generation, r.lifetime_id, r.opened_at, e.occurred_at, e.reason, e.version, r.peak_members, e.era, e.xact_id
-      from leasehold.rooms r
-      join leasehold.membership_events e on e.lifetime_id = r.lifetime_id and e.version = r.version
-     where r.room_id = any (v_rooms)
+      from closed r
+     cross join lateral (
+           select * from leasehold.membership_events e
+            where e.lifetime_id = r.lifetime_id and e.version = r.version offset 0) e
      order by e.event_id;
     get diagnostics rooms_closed = row_count;
-    delete from leasehold.rooms r where r.room_id = any (v_rooms);
 
-    update leasehold.rooms r
-       set next_end = (select min(m.lease_end) from leasehold.members m where m.room_id = r.room_id)
-     where r.room_id = any (p_room_ids);
+    if rooms_closed < cardinality(p_room_ids) then
+        update leasehold.rooms r
+           set next_end = (select min(m.lease_end) from leasehold.members m where m.room_id = r.room_id)
+         where r.room_id = any (p_room_ids);
+    end if;
 end
 $$;
 

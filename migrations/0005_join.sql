@@ -113,14 +113,14 @@ begin
            'ended', 'superseded', p_now, p_now, p.replaced_last_seen_at, p.member_count, null, null,
            p.xact_id, f.era
       from unnest(p_placed) p
-     cross join leasehold.feed f
+      join leasehold.feed f on f.only_row
      where p.replaced_epoch is not null
     union all
     select p.lifetime_id, p.room_id, p.generation, p.version, p.user_id, p.device_id, p.epoch,
            'joined', null, p_now, p_now, null, p.member_count, p_join_ids[p.ord], p_info[p.ord],
            p.xact_id, f.era
       from unnest(p_placed) p
-     cross join leasehold.feed f
+      join leasehold.feed f on f.only_row
      order by 2, 4;
 
     if exists (select from unnest(p_placed) p where p.replaced_device_id <> p.device_id) then
@@ -310,7 +310,7 @@ begin
                   left join lateral (
                        -- The lifetime before: this one stands behind its last change in the feed.
                        select c.generation,
-                              case when c.era = (select f.era from leasehold.feed f) then c.last_xact_id end as xact_id
+                              case when c.era = (select f.era from leasehold.feed f where f.only_row) then c.last_xact_id end as xact_id
                          from leasehold.closed_generations c
                         where c.room_id = q.room_id
                         order by c.generation desc

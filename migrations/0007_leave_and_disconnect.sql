@@ -18,9 +18,7 @@ declare
     v_now timestamptz;
     v_lease_now bigint;
     v_left integer[];
-    v_left_rooms text[];
-    v_left_users text[];
-    v_left_devices text[];
+    v_places tid[];
 begin
     perform leasehold.check_sessions(p_room_ids, p_user_ids, p_epochs, p_device_ids);
     v_rooms := leasehold.lock_rooms(p_room_ids);
@@ -28,18 +26,20 @@ begin
     perform leasehold.lock_sessions(p_room_ids, p_user_ids, p_device_ids, v_lease_now);
     members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
 
-    select array_agg(l.ord), array_agg(l.room_id), array_agg(l.user_id), array_agg(l.device_id)
-      into v_left, v_left_rooms, v_left_users, v_left_devices
-      from (select min(q.ord)::integer as ord, q.room_id, q.user_id, q.device_id
+    select array_agg(l.ord), array_agg(l.place)
+      into v_left, v_places
+      from (select min(q.ord)::integer as ord, m.ctid as place
               from unnest(p_room_ids, p_user_ids, p_epochs, p_device_ids)
                    with ordinality as q (room_id, user_id, epoch, device_id, ord)
-              join leasehold.members m
-                on m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
-               and m.epoch = q.epoch
+             cross join lateral (
+                   select m.ctid from leasehold.members m
+                    where m.room_id = q.room_id and m.user_id = q.user_id and m.device_id = q.device_id
+                      and m.epoch = q.epoch
+                   offset 0) m
              where q.room_id = any (v_rooms)
-             group by q.room_id, q.user_id, q.device_id) l;
+             group by m.ctid) l;
     if v_left is not null then
-        perform leasehold.end_sessions(v_left_rooms, v_left_users, v_left_devices, 'left', v_now);
+        perform leasehold.end_sessions(v_places, 'left', v_now);
         perform leasehold.prune_due(v_rooms, v_now, v_lease_now);
     end if;
     -- Of what is asked twice, the second is told how it ended.

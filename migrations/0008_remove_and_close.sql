@@ -76,8 +76,10 @@ begin
                     array_fill(p_room_id, array[sessions_ended]), array_fill(p_user_id, array[sessions_ended]),
                     v_devices);
         perform leasehold.end_sessions(
-                    array_fill(p_room_id, array[sessions_ended]), array_fill(p_user_id, array[sessions_ended]),
-                    v_devices, 'removed', v_now, p_by, p_note);
+                    array(select m.ctid
+                            from leasehold.members m
+                           where m.room_id = p_room_id and m.user_id = p_user_id and m.device_id = any (v_devices)),
+                    'removed', v_now, p_by, p_note);
     end if;
 
     if p_epoch is not null and sessions_ended = 0 then
@@ -140,8 +142,8 @@ begin
         -- Those who came while the room was waited for are not locked yet.
         perform leasehold.lock_sessions(array_fill(p_room_id, array[sessions_ended]), v_users, v_devices);
         perform leasehold.end_sessions(
-                    array_fill(p_room_id, array[sessions_ended]), v_users, v_devices, 'room_closed', v_now,
-                    p_by, p_note);
+                    array(select m.ctid from leasehold.members m where m.room_id = p_room_id),
+                    'room_closed', v_now, p_by, p_note);
     end if;
     perform leasehold.set_block(p_room_id, '', p_block_ms, p_by, p_note, v_now);
     perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
@@ -168,8 +170,7 @@ declare
     v_now timestamptz;
     v_lease_now bigint;
     v_rooms text[];
-    v_users text[];
-    v_devices text[];
+    v_places tid[];
 begin
     -- From here on the user is in the rooms that a statement sees, and in no other.
     perform leasehold.lock_user(p_user_id);
@@ -181,13 +182,13 @@ begin
        from leasehold.members m
       where m.user_id = p_user_id;
     members_expired := coalesce(leasehold.prune_due(v_rooms, v_now, v_lease_now), 0);
-    select coalesce(array_agg(m.room_id), '{}'), array_agg(m.user_id), array_agg(m.device_id)
-      into room_ids, v_users, v_devices
+    select coalesce(array_agg(m.room_id), '{}'), array_agg(m.ctid)
+      into room_ids, v_places
       from leasehold.members m
      where m.user_id = p_user_id;
     sessions_ended := cardinality(room_ids);
     if sessions_ended > 0 then
-        perform leasehold.end_sessions(room_ids, v_users, v_devices, 'removed', v_now, p_by, p_note);
+        perform leasehold.end_sessions(v_places, 'removed', v_now, p_by, p_note);
         perform leasehold.prune_locked(room_ids, v_now, v_lease_now);
     end if;
     perform leasehold.set_block('', p_user_id, p_block_ms, p_by, p_note, v_now);

@@ -6,6 +6,8 @@ export const PAST_PER_ROOM = 10;
 const EVENTS_PER_ROOM = 2 * PAST_PER_ROOM;
 /** Rooms that lived at the same time, so that their events lie among each other. */
 const ROOMS_AT_ONCE = 1_000;
+const BEGAN_DAYS_AGO = 60;
+const MS_BETWEEN_EVENTS = 50;
 
 export const pastRoom = (room) => `past-${room}`;
 export const pastUser = (room, user) => `user-${room}-${user}`;
@@ -15,6 +17,11 @@ export function* membersOfThePast({ rooms, every }) {
   for (let room = 0; room < rooms; room += every) {
     for (let user = 0; user < PAST_PER_ROOM; user += 1) yield { room: pastRoom(room), user: pastUser(room, user), epoch: 1 };
   }
+}
+
+/** The age that the older half has, in words of `leasehold purge`. */
+export function olderHalf(rooms) {
+  return `${Math.round(BEGAN_DAYS_AGO * 86_400 - (rooms * EVENTS_PER_ROOM * MS_BETWEEN_EVENTS) / 2 / 1_000)}s`;
 }
 
 /** Joining them one by one would take hours: they are written into the tables, without indexes, which are made again after it. */
@@ -57,7 +64,7 @@ export async function fillPast(cluster, database, rooms) {
       from (select (n / ${ROOMS_AT_ONCE * EVENTS_PER_ROOM}) * ${ROOMS_AT_ONCE} + n % ${ROOMS_AT_ONCE} as room,
                    n % ${ROOMS_AT_ONCE * EVENTS_PER_ROOM} / ${ROOMS_AT_ONCE} + 1 as version,
                    n % ${ROOMS_AT_ONCE * EVENTS_PER_ROOM} / ${ROOMS_AT_ONCE} < ${PAST_PER_ROOM} as joins,
-                   now() - interval '60 days' + n * interval '50 milliseconds' as at
+                   now() - interval '${BEGAN_DAYS_AGO} days' + n * interval '${MS_BETWEEN_EVENTS} milliseconds' as at
               from generate_series(0, ${rooms * EVENTS_PER_ROOM - 1}) n) e
      cross join leasehold.feed f;
     insert into leasehold.closed_generations

@@ -138,7 +138,7 @@ async fn a_session_that_somebody_ended_is_told_why() {
             .execute(format!(
                 "begin;
                  select leasehold.lock_rooms(array['{room}']);
-                 select leasehold.end_sessions(array['{room}'], array['alice'], array[''], '{reason}', now());
+                 select leasehold.end_sessions(array_agg(ctid), '{reason}', now()) from leasehold.members where room_id = '{room}';
                  select leasehold.prune_rooms(array['{room}']);
                  commit"
             ))

@@ -139,9 +139,7 @@ as $$
 declare
     v_now timestamptz;
     v_lease_now bigint;
-    v_rooms text[];
-    v_users text[];
-    v_devices text[];
+    v_places tid[];
 begin
     room_ids := leasehold.lock_rooms(array(
         select r from unnest(p_room_ids) as r where leasehold.slot_of(r) = any (p_slots)));
@@ -154,12 +152,9 @@ begin
        from leasehold.members m
       where m.room_id = any (room_ids);
     perform leasehold.prune_due(room_ids, v_now, v_lease_now);
-    select array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id)
-      into v_rooms, v_users, v_devices
-      from leasehold.members m
-     where m.room_id = any (room_ids);
-    if v_rooms is not null then
-        perform leasehold.end_sessions(v_rooms, v_users, v_devices, 'moved', v_now);
+    v_places := array(select m.ctid from leasehold.members m where m.room_id = any (room_ids));
+    if v_places <> '{}' then
+        perform leasehold.end_sessions(v_places, 'moved', v_now);
         perform leasehold.prune_locked(room_ids, v_now, v_lease_now);
     end if;
 end

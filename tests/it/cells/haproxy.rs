@@ -193,7 +193,7 @@ async fn haproxy_sends_every_room_to_its_cell_and_a_cell_that_is_down_takes_no_o
     // Under its own name each cell answers for itself.
     let named = client
         .get(format!("{}/rooms", site.url))
-        .header("host", "two.rooms.example.com");
+        .header("host", "two.localhost");
     let listed: Value = named.send().await.unwrap().json().await.unwrap();
     let listed = listed["rooms"].as_array().unwrap().len();
     assert_eq!(listed, ids.iter().filter(|id| Site::home(id) == 1).count());

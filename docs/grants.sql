@@ -28,6 +28,9 @@ grant insert, update on leasehold.erased_floors to leasehold_service;
 grant insert on leasehold.erasures to leasehold_service;
 grant update on leasehold.sweeps, leasehold.purges to leasehold_service;
 
+-- Nothing changes it; a transaction at a stricter level than read committed locks it.
+grant update (fences) on leasehold.cell to leasehold_service;
+
 -- The lease clock.
 grant update on leasehold.pulse to leasehold_service;
 grant insert on leasehold.outages to leasehold_service;

@@ -58,3 +58,29 @@ export class Gateway {
   heartbeats(items: Heartbeat[]): Promise<Result[]>;
   leaves(items: Leave[]): Promise<Result[]>;
 }
+
+/** A cell that did not do what it was asked for; `status` 0 where it did not answer. */
+export class CellError extends Error {
+  readonly cell: string;
+  readonly status: number;
+  readonly code?: string;
+}
+
+/** Several cells asked as one. What is merged is of all of them, or fails. */
+export class Cells {
+  constructor(options: { cells: { [name: string]: { url: string; key?: string } }; timeoutMs?: number });
+  /** In order of id. */
+  rooms(options?: { prefix?: string }): AsyncGenerator<any>;
+  /** In order of the room's id. */
+  userRooms(userId: string): AsyncGenerator<any>;
+  /** The newest join first. */
+  userSessions(userId: string, options?: { from?: string | number; to?: string | number }): AsyncGenerator<any>;
+  whereabouts(userIds: string[]): Promise<{ userId: string; rooms: any[]; lastSeenMs: number | null }[]>;
+  /** Changes of a cell are in order, between cells there is none. */
+  changes(
+    positions?: { [cell: string]: string },
+    options?: { limit?: number; waitMs?: number; room?: string; prefix?: string; kinds?: string },
+  ): Promise<{ changes: ({ cell: string } & { [field: string]: any })[]; positions: { [cell: string]: string } }>;
+  removeUser(userId: string, options?: { blockForMs?: number }): Promise<void>;
+  eraseUser(userId: string): Promise<void>;
+}

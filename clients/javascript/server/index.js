@@ -1,5 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
+export { CellError, Cells } from "./cells.js";
+
 /** As many as the service takes in one call, unless it is set otherwise. */
 const MAX_ITEMS = 1000;
 /** By so many seconds a webhook's instant may differ from this machine's clock. */

@@ -15,11 +15,13 @@ const open = new Set();
 
 /** The connection that rooms with the same service, credential, transport and view share. */
 export function connectionFor(options, platform) {
-  const key = [platform, options.url, options.token, options.transport, options.view];
+  // Of cells each has its rooms: a proxy finds it by the room's own address.
+  const roomId = options.cells ? options.roomId : undefined;
+  const key = [platform, options.url, options.token, options.transport, options.view, roomId];
   for (const connection of open) {
     if (connection.rooms.size < MAX_ROOMS && key.every((part, at) => part === connection.key[at])) return connection;
   }
-  return new Connection(key, options, platform);
+  return new Connection(key, options, platform, roomId);
 }
 
 /** What rooms share: one stream or socket, one credential, one look at the page. */
@@ -31,13 +33,13 @@ export class Connection {
   /** By room: whoever shows or is in it on this page. */
   rooms = new Map();
 
-  constructor(key, { url, token, transport = StreamTransport, view }, platform) {
+  constructor(key, { url, token, transport = StreamTransport, view }, platform, roomId) {
     this.key = key;
     this.platform = platform;
     this.timers = new Timers(platform);
     this.tokens = new Tokens(token, platform);
     this.#requests = new Requests({ url: url.replace(/\/+$/, ""), tokens: this.tokens, platform, timers: this.timers });
-    this.#transport = new transport(this, this.#requests, view);
+    this.#transport = new transport(this, this.#requests, view, roomId);
     this.#unfollow = followPage(platform, {
       wake: () => this.#wake(),
       away: () => this.#suspend(),

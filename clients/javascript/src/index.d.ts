@@ -60,7 +60,7 @@ export interface WatchEvents {
     readonly type: "left";
     readonly userId: string;
     /** Null where the end was missed. */
-    readonly reason: "left" | "expired" | "removed" | "room_closed" | null;
+    readonly reason: "left" | "expired" | "removed" | "room_closed" | "moved" | null;
     readonly participant: Participant;
   };
   /** Once for all changes of the moment. */
@@ -88,6 +88,8 @@ export interface WatchOptions {
   transport?: Transport;
   /** `count`: how many there are, and nobody's name. */
   view?: "count";
+  /** The service is of several cells: each room has a connection of its own, at its own address. */
+  cells?: boolean;
 }
 
 export interface JoinOptions extends WatchOptions {

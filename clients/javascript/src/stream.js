@@ -17,6 +17,7 @@ export class StreamTransport {
   #connection;
   #requests;
   #view;
+  #ownRoom;
   #backoff;
   #rooms = [];
   #attempt = null;
@@ -26,10 +27,12 @@ export class StreamTransport {
   #callOffRenewal = () => {};
   #callOffGrace = null;
 
-  constructor(connection, requests, view) {
+  /** With `ownRoom` for that room alone, at its address. */
+  constructor(connection, requests, view, ownRoom) {
     this.#connection = connection;
     this.#requests = requests;
     this.#view = view;
+    this.#ownRoom = ownRoom;
     this.#backoff = new Backoff(connection.platform);
   }
 
@@ -131,9 +134,11 @@ export class StreamTransport {
   }
 
   #path() {
-    const query = this.#rooms.map((roomId) => `room=${encodeURIComponent(roomId)}`);
+    const named = this.#ownRoom === undefined ? this.#rooms : [];
+    const query = named.map((roomId) => `room=${encodeURIComponent(roomId)}`);
     if (this.#view) query.push(`view=${this.#view}`);
-    return `/events?${query.join("&")}`;
+    const of = this.#ownRoom === undefined ? "" : roomPath(this.#ownRoom);
+    return `${of}/events?${query.join("&")}`;
   }
 
   #take(attempt, type, data) {

@@ -58,7 +58,8 @@ export class Watch {
 
   told(type, event) {
     if (this.#closed || type === "held") return;
-    if (type === "silence" || type === "stale") return this.#setLive(false);
+    // Another cell has the room: where there is a new stream, it is there.
+    if (type === "silence" || type === "stale" || type === "misdirected") return this.#setLive(false);
     if (type === "removed") return this.refused(event);
     const changes = this.#roster.apply(type, event);
     if (type === "snapshot" || type === "count") this.#setLive(true);

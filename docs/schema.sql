@@ -25,6 +25,20 @@ comment on column leasehold.blocks.user_id is
 comment on column leasehold.blocks.note is
     'Why, in the words of whoever decided it.';
 
+create table leasehold.cell (
+    only_row boolean not null default true,
+    owns_all boolean not null default true,
+    fences bigint not null default 0,
+    constraint cell_pkey PRIMARY KEY (only_row),
+    constraint cell_one_row CHECK (only_row)
+);
+comment on table leasehold.cell is
+    'One row: whether this database has every room, as it has unless rooms are spread over several.';
+comment on column leasehold.cell.owns_all is
+    'Where false it has the rooms of the slots that leasehold.slots says are owned, and no others.';
+comment on column leasehold.cell.fences is
+    'Raised whenever slots are taken away, so that a transaction whose snapshot is older is refused.';
+
 create table leasehold.closed_generations (
     room_id text collate "C" not null,
     generation bigint not null,
@@ -37,7 +51,7 @@ create table leasehold.closed_generations (
     era integer not null,
     last_xact_id xid8 not null,
     constraint closed_generations_pkey PRIMARY KEY (room_id, generation) INCLUDE (era, last_xact_id),
-    constraint closed_generations_close_reason_known CHECK ((close_reason = ANY (ARRAY['left'::text, 'expired'::text, 'removed'::text, 'room_closed'::text])))
+    constraint closed_generations_close_reason_known CHECK ((close_reason = ANY (ARRAY['left'::text, 'expired'::text, 'removed'::text, 'room_closed'::text, 'moved'::text])))
 ) with (autovacuum_vacuum_insert_scale_factor=0.1);
 CREATE INDEX closed_generations_by_closed_at ON leasehold.closed_generations USING brin (closed_at);
 comment on table leasehold.closed_generations is
@@ -68,14 +82,14 @@ create table leasehold.erased_floors (
 comment on table leasehold.erased_floors is
     'The highest epoch of an erased person in a room, so that epochs never go back should they return. Who it is shows only to who asks for them; see leasehold.erased_person.';
 
-create table leasehold.erasure_key (
-    only_row boolean not null default true,
+create table leasehold.erasure_keys (
     key bytea not null default (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())),
-    constraint erasure_key_pkey PRIMARY KEY (only_row),
-    constraint erasure_key_one_row CHECK (only_row)
+    is_ours boolean not null default true,
+    constraint erasure_keys_pkey PRIMARY KEY (key)
 );
-comment on table leasehold.erasure_key is
-    'One row: what leasehold.erased_person is keyed with, so that a copy of erased_floors alone confirms no guess.';
+CREATE UNIQUE INDEX erasure_keys_one_of_ours ON leasehold.erasure_keys USING btree (is_ours) WHERE is_ours;
+comment on table leasehold.erasure_keys is
+    'What leasehold.erased_person is keyed with, so that a copy of erased_floors alone confirms no guess: one key of this database''s own, and those of databases from which rooms came.';
 
 create table leasehold.erasures (
     erasure_id bigint not null generated always as identity,
@@ -188,7 +202,7 @@ create table leasehold.membership_events (
     constraint membership_events_kind_known CHECK ((((kind = 'joined'::text) AND (num_nonnulls(reason, last_seen_at, ended_by, note) = 0)) OR ((kind = 'ended'::text) AND (num_nulls(reason, last_seen_at) = 0) AND (num_nonnulls(join_id, info) = 0)))),
     constraint membership_events_member_count_not_negative CHECK ((member_count >= 0)),
     constraint membership_events_note_form CHECK (leasehold.is_note(note)),
-    constraint membership_events_reason_known CHECK ((reason = ANY (ARRAY['left'::text, 'expired'::text, 'superseded'::text, 'removed'::text, 'room_closed'::text])))
+    constraint membership_events_reason_known CHECK ((reason = ANY (ARRAY['left'::text, 'expired'::text, 'superseded'::text, 'removed'::text, 'room_closed'::text, 'moved'::text])))
 ) with (autovacuum_vacuum_insert_scale_factor=0.1);
 CREATE INDEX membership_events_by_decider ON leasehold.membership_events USING btree (ended_by) WHERE (ended_by IS NOT NULL);
 CREATE INDEX membership_events_by_recorded_at ON leasehold.membership_events USING brin (recorded_at);
@@ -208,7 +222,7 @@ comment on column leasehold.membership_events.last_seen_at is
 comment on column leasehold.membership_events.member_count is
     'How many members the room has after it.';
 comment on column leasehold.membership_events.era is
-    'The era of leasehold.feed in which it was written.';
+    'The era of leasehold.feed in which it was written; 0 for what came with its room from another database, whose feed has told it.';
 comment on column leasehold.membership_events.join_id is
     'On a join: what its caller called it, so that asking again does not join again.';
 comment on column leasehold.membership_events.info is
@@ -275,7 +289,7 @@ create table leasehold.purges (
     purged_event_id bigint,
     purged_part integer,
     purged_mark text,
-    looked_era integer not null default 0,
+    looked_era integer not null default 1,
     looked_xact_id xid8 not null default '0'::xid8,
     looked_event_id bigint not null default 0,
     constraint purges_pkey PRIMARY KEY (only_row),
@@ -328,6 +342,22 @@ create table leasehold.schema_compatibility (
 );
 comment on table leasehold.schema_compatibility is
     'Which older programs a migration works with: those that know the migration serves_from. Without a row: none.';
+
+create table leasehold.slots (
+    slot integer not null,
+    state text not null,
+    peer text,
+    constraint slots_pkey PRIMARY KEY (slot),
+    constraint slots_peer_of_a_move CHECK (((state = 'owned'::text) = (peer IS NULL))),
+    constraint slots_slot_known CHECK (((slot >= 0) AND (slot <= 4095))),
+    constraint slots_state_known CHECK ((state = ANY (ARRAY['owned'::text, 'leaving'::text, 'arriving'::text])))
+);
+comment on table leasehold.slots is
+    'Of a database that is one of several: which of the 4,096 slots of rooms it owns, and which are on their way. No row: it does not own the slot. Empty where it owns all.';
+comment on column leasehold.slots.state is
+    'owned: its rooms are here. leaving: they were, and nobody joins them here any more. arriving: they are not here yet.';
+comment on column leasehold.slots.peer is
+    'Of a slot on its way: leasehold.feed.name of the other database.';
 
 create table leasehold.sweeps (
     only_row boolean not null default true,
@@ -709,6 +739,62 @@ $function$;
 comment on function leasehold.census(p_now timestamp with time zone, OUT active_rooms bigint, OUT active_members bigint, OUT oldest_lease_age_seconds double precision, OUT paused_seconds double precision, OUT pulse_age_seconds double precision, OUT outages bigint) is
     'Live rooms and members, how long ago the longest unseen session was seen, by how much the lease clock is behind, how old the pulse is (null where nobody has served), and how many outages there were. Scans the rooms and once the members; locks nothing.';
 
+CREATE OR REPLACE FUNCTION leasehold.change_slots(p_slots integer[], p_from text, p_to text, p_peer text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_odd record;
+    v_slots integer[];
+begin
+    perform from leasehold.cell for update;
+    -- A step that was taken already is no error; of a slot that is on its way only its own move is.
+    select s.* into v_odd
+      from leasehold.slot_states(p_slots) s
+     where not (s.state = p_to and (s.peer = p_peer or s.peer is null and p_to in ('owned', 'absent')))
+       and not (s.state = p_from and (s.peer is null or s.peer = p_peer))
+     limit 1;
+    if found then
+        raise exception 'slot % is % here%', v_odd.slot, v_odd.state,
+                coalesce(', in a move with the database ' || v_odd.peer, '')
+            using errcode = 'LH421',
+                  hint = format('This step takes it from %s to %s in a move with the database %s; leasehold cell show says what is where.', p_from, p_to, p_peer);
+    end if;
+    v_slots := array(select s.slot from leasehold.slot_states(p_slots) s where s.state <> p_to);
+    if v_slots = '{}' then
+        return;
+    end if;
+    if (select c.owns_all from leasehold.cell c) then
+        insert into leasehold.slots (slot, state) select n, 'owned' from generate_series(0, 4095) as n;
+        update leasehold.cell set owns_all = false;
+    end if;
+    if p_to = 'absent' then
+        delete from leasehold.slots s where s.slot = any (v_slots);
+    else
+        insert into leasehold.slots as s (slot, state, peer)
+        select distinct n, p_to, case when p_to <> 'owned' then p_peer end from unnest(v_slots) as n
+            on conflict (slot) do update set state = excluded.state, peer = excluded.peer;
+    end if;
+    update leasehold.cell set fences = fences + 1;
+end
+$function$;
+comment on function leasehold.change_slots(p_slots integer[], p_from text, p_to text, p_peer text) is
+    'Internal. One step of a move with the database p_peer: takes these slots from one state to another, where absent is none. Errors: LH421 where one of them is in neither, or in a move with another database.';
+
+CREATE OR REPLACE FUNCTION leasehold.changed_rooms(p_slots integer[], p_since_era integer, p_since_xact_id xid8)
+ RETURNS TABLE(slot integer, room_id text)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select leasehold.slot_of(e.room_id), e.room_id
+      from (select distinct h.room_id
+              from leasehold.membership_events h
+             where (h.era, h.xact_id, h.event_id) >= (p_since_era, p_since_xact_id, 0)) e
+     where leasehold.slot_of(e.room_id) = any (p_slots)
+$function$;
+comment on function leasehold.changed_rooms(p_slots integer[], p_since_era integer, p_since_xact_id xid8) is
+    'Internal. Those rooms of these slots in which something happened since the feed was settled up to there. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.changes(p_after text DEFAULT NULL::text, p_limit integer DEFAULT 100, p_room_id text DEFAULT NULL::text, p_prefix text DEFAULT NULL::text, p_kinds text[] DEFAULT NULL::text[])
  RETURNS TABLE(next text, "position" text, kind text, room_id text, generation bigint, version bigint, user_id text, device_id text, epoch bigint, reason text, member_count integer, ended_by text, note text, info jsonb, last_seen_at timestamp with time zone, at timestamp with time zone, more_is_coming boolean)
  LANGUAGE plpgsql
@@ -985,6 +1071,12 @@ begin
       into v_now, v_lease_now, members_expired
       from leasehold.open_and_prune(
                array_fill(p_room_id, array[cardinality(v_users)]), v_users, v_devices, p_now) o;
+    if leasehold.misdirected_rooms(array[p_room_id]) <> '{}' then
+        outcome := 'misdirected';
+        sessions_ended := 0;
+        perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
+        return;
+    end if;
     select array_agg(m.user_id), array_agg(m.device_id)
       into v_users, v_devices
       from leasehold.members m
@@ -1003,7 +1095,21 @@ begin
 end
 $function$;
 comment on function leasehold.close_room(p_room_id text, p_block_ms bigint, p_by text, p_note text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
-    'Ends every session of a room and with them its lifetime; the history keeps who decided it (p_by) and why (p_note). With p_block_ms nobody opens it again for so long; 0 lifts that, null leaves it. Outcomes: closed, or absent where nobody was in it. A join that comes later opens the next generation. Locks the room, then its sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
+    'Ends every session of a room and with them its lifetime; the history keeps who decided it (p_by) and why (p_note). With p_block_ms nobody opens it again for so long; 0 lifts that, null leaves it. Outcomes: closed, absent where nobody was in it, or misdirected where another database has the room. A join that comes later opens the next generation. Locks the room, then its sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
+
+CREATE OR REPLACE FUNCTION leasehold.closed_lifetimes(p_room_ids text[], OUT room_ids text[], OUT generations bigint[], OUT events bigint[])
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(array_agg(c.room_id order by c.room_id, c.generation), '{}'),
+           coalesce(array_agg(c.generation order by c.room_id, c.generation), '{}'),
+           coalesce(array_agg(c.closed_version order by c.room_id, c.generation), '{}')
+      from leasehold.closed_generations c
+     where c.room_id = any (p_room_ids)
+$function$;
+comment on function leasehold.closed_lifetimes(p_room_ids text[], OUT room_ids text[], OUT generations bigint[], OUT events bigint[]) is
+    'Internal. The lifetimes of these rooms that are over, with how many events each had. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.departures(p_room_ids text[], p_generations bigint[], p_user_ids text[], p_arrivals bigint[])
  RETURNS TABLE(ord integer, epoch bigint, version bigint, reason text)
@@ -1120,6 +1226,36 @@ $function$;
 comment on function leasehold.due_deliveries(p_name text, p_epoch bigint, p_revision bigint, p_busy_room_ids text[], p_limit integer) is
     'Internal. What an owner is to send now: the oldest delivery of each room that is due, but for rooms with one under way. One row at least, with how many deliveries wait; none where the owner no longer has the endpoint as it was. Locks the endpoint.';
 
+CREATE OR REPLACE FUNCTION leasehold.end_moved(p_slots integer[], p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT room_ids text[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_now timestamptz;
+    v_lease_now bigint;
+    v_places tid[];
+begin
+    room_ids := leasehold.lock_rooms(array(
+        select r from unnest(p_room_ids) as r where leasehold.slot_of(r) = any (p_slots)));
+    if exists (select from leasehold.slot_states(p_slots) s where s.state <> 'leaving') then
+        raise exception 'a slot is not leaving'
+            using errcode = 'LH421', hint = 'Rooms are ended behind the fence; run the move again.';
+    end if;
+    select c.now, c.lease_now into v_now, v_lease_now from leasehold.clocks(p_now) c;
+    perform leasehold.lock_sessions(array_agg(m.room_id), array_agg(m.user_id), array_agg(m.device_id))
+       from leasehold.members m
+      where m.room_id = any (room_ids);
+    perform leasehold.prune_due(room_ids, v_now, v_lease_now);
+    v_places := array(select m.ctid from leasehold.members m where m.room_id = any (room_ids));
+    if v_places <> '{}' then
+        perform leasehold.end_sessions(v_places, 'moved', v_now);
+        perform leasehold.prune_locked(room_ids, v_now, v_lease_now);
+    end if;
+end
+$function$;
+comment on function leasehold.end_moved(p_slots integer[], p_room_ids text[], p_now timestamp with time zone, OUT room_ids text[]) is
+    'Internal. Ends what is left in those of these rooms whose slots are leaving, and answers those that were there. Locks the rooms in order of id, then their sessions; waits for whoever holds one. Errors: LH421, 55P03, 40P01.';
+
 CREATE OR REPLACE FUNCTION leasehold.end_sessions(p_places tid[], p_reason text, p_now timestamp with time zone, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
@@ -1232,12 +1368,23 @@ CREATE OR REPLACE FUNCTION leasehold.erased_person(p_room_id text, p_user_id tex
  LANGUAGE sql
  STABLE
 AS $function$
-    -- Twice, as in HMAC: nobody can prolong what was hashed.
-    select sha256(k.key || sha256(k.key || convert_to(p_room_id, 'UTF8') || '\x00' || convert_to(p_user_id, 'UTF8')))
-      from leasehold.erasure_key k
+    select p.person from leasehold.erased_persons(p_room_id, p_user_id) p where p.is_ours
 $function$;
 comment on function leasehold.erased_person(p_room_id text, p_user_id text) is
-    'Internal. What stands for an erased person in a room, in place of the ids.';
+    'Internal. What stands for a person whom this database erases in a room, in place of the ids.';
+
+CREATE OR REPLACE FUNCTION leasehold.erased_persons(p_room_id text, p_user_id text)
+ RETURNS TABLE(person bytea, is_ours boolean)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    -- Twice, as in HMAC: nobody can prolong what was hashed.
+    select sha256(k.key || sha256(k.key || convert_to(p_room_id, 'UTF8') || '\x00' || convert_to(p_user_id, 'UTF8'))),
+           k.is_ours
+      from leasehold.erasure_keys k
+$function$;
+comment on function leasehold.erased_persons(p_room_id text, p_user_id text) is
+    'Internal. What may stand for an erased person in a room, in place of the ids: by the key of each database that may have erased them.';
 
 CREATE OR REPLACE FUNCTION leasehold.expire_webhook(p_name text, p_epoch bigint, p_revision bigint)
  RETURNS boolean
@@ -1254,13 +1401,48 @@ $function$;
 comment on function leasehold.expire_webhook(p_name text, p_epoch bigint, p_revision bigint) is
     'Internal. Stops an endpoint whose position cannot be read from. Locks the endpoint.';
 
+CREATE OR REPLACE FUNCTION leasehold.export_floors(p_slots integer[], p_room_ids text[], OUT epochs text, OUT generations text, OUT blocks text, OUT erased text, OUT erasure_keys text)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select (select array_agg(f)::text from leasehold.epoch_floors f where f.room_id = any (p_room_ids)),
+           (select array_agg(f)::text from leasehold.generation_floors f where f.room_id = any (p_room_ids)),
+           (select array_agg(b)::text from leasehold.blocks b
+             where b.room_id <> '' and leasehold.slot_of(b.room_id) = any (p_slots)),
+           -- Of whom they are, and of which room, shows to nobody: so all of them.
+           (select array_agg(f)::text from leasehold.erased_floors f),
+           (select array_agg(k)::text from leasehold.erasure_keys k)
+$function$;
+comment on function leasehold.export_floors(p_slots integer[], p_room_ids text[], OUT epochs text, OUT generations text, OUT blocks text, OUT erased text, OUT erasure_keys text) is
+    'Internal. What keeps epochs and generations of these rooms from going back, and who is blocked in the slots, as import_floors takes it. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.export_lifetimes(p_room_ids text[], p_generations bigint[], OUT closed text, OUT events text, OUT purges text)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    with wanted as materialized (
+        select c.*
+          from unnest(p_room_ids, p_generations) as q (room_id, generation)
+          join leasehold.closed_generations c on c.room_id = q.room_id and c.generation = q.generation
+    )
+    select (select array_agg(row(w.*)::leasehold.closed_generations)::text from wanted w),
+           (select array_agg(e)::text from wanted w
+              join leasehold.membership_events e on e.lifetime_id = w.lifetime_id),
+           (select array_agg(p)::text from wanted w
+              join leasehold.generation_purges p on p.room_id = w.room_id and p.generation = w.generation)
+$function$;
+comment on function leasehold.export_lifetimes(p_room_ids text[], p_generations bigint[], OUT closed text, OUT events text, OUT purges text) is
+    'Internal. All that is known of these lifetimes, as import_lifetimes takes it. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.feed_end(OUT name text, OUT settled_era integer, OUT settled_xact_id xid8, OUT era integer, OUT xact_id xid8, OUT event_id bigint, OUT mark text, OUT more_is_coming boolean)
  RETURNS record
  LANGUAGE sql
  STABLE
 AS $function$
     select f.name, f.era, s.xact_id,
-           coalesce(l.era, p.purged_era, 0), coalesce(l.xact_id, p.purged_xact_id, '0'),
+           coalesce(l.era, p.purged_era, 1), coalesce(l.xact_id, p.purged_xact_id, '0'),
            coalesce(l.event_id, p.purged_event_id, 0), coalesce(l.mark, p.purged_mark, '00000000'),
            -- In order, or the planner expects to meet one soon and reads the whole history.
            (select e.event_id
@@ -1275,6 +1457,7 @@ AS $function$
            select e.era, e.xact_id, e.event_id, leasehold.feed_mark(e.recorded_at) as mark
              from leasehold.membership_events e
             where (e.era, e.xact_id, e.event_id) < (f.era, s.xact_id, 0)
+              and e.era > 0
             order by e.era desc, e.xact_id desc, e.event_id desc
             limit 1) l
         -- A purge leaves what was joined long ago and goes on; its place may be the last.
@@ -1306,7 +1489,7 @@ declare
     v_stands boolean;
 begin
     if p_position is null then
-        era := 0; xact_id := '0'; event_id := 0; part := 0;
+        era := 1; xact_id := '0'; event_id := 0; part := 0;
         return;
     end if;
     if v_words is null then
@@ -1488,6 +1671,72 @@ $function$;
 comment on function leasehold.holds_webhook(p_name text, p_epoch bigint, p_revision bigint) is
     'Internal. Whether this owner still has the endpoint and, where it names a revision, has it as it is now. Locks the endpoint.';
 
+CREATE OR REPLACE FUNCTION leasehold.import_floors(p_slots integer[], p_epochs text, p_generations text, p_blocks text, p_erased text, p_erasure_keys text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    insert into leasehold.epoch_floors as f
+    select * from unnest(p_epochs::leasehold.epoch_floors[])
+        on conflict (room_id, user_id) do update set epoch = greatest(f.epoch, excluded.epoch);
+    insert into leasehold.generation_floors as f
+    select * from unnest(p_generations::leasehold.generation_floors[])
+        on conflict (room_id) do update set generation = greatest(f.generation, excluded.generation);
+    insert into leasehold.erasure_keys (key, is_ours)
+    select k.key, false from unnest(p_erasure_keys::leasehold.erasure_keys[]) k
+        on conflict (key) do nothing;
+    insert into leasehold.erased_floors as f
+    select * from unnest(p_erased::leasehold.erased_floors[])
+        on conflict (person) do update set epoch = greatest(f.epoch, excluded.epoch);
+    -- Left from an earlier time here, perhaps lifted since.
+    delete from leasehold.blocks b where b.room_id <> '' and leasehold.slot_of(b.room_id) = any (p_slots);
+    insert into leasehold.blocks select * from unnest(p_blocks::leasehold.blocks[]);
+end
+$function$;
+comment on function leasehold.import_floors(p_slots integer[], p_epochs text, p_generations text, p_blocks text, p_erased text, p_erasure_keys text) is
+    'Internal. Takes over what export_floors answered; floors only rise. Can be done again.';
+
+CREATE OR REPLACE FUNCTION leasehold.import_lifetimes(p_closed text, p_events text, p_purges text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_events bigint;
+begin
+    with lifetime as materialized (
+        select c.*, nextval(pg_get_serial_sequence('leasehold.rooms', 'lifetime_id')) as new_lifetime_id
+          from unnest(p_closed::leasehold.closed_generations[]) c
+    ), arrived as materialized (
+        select e.*, l.new_lifetime_id,
+               -- In the order in which a purge forgets it, what closed the room last.
+               max(leasehold.micros(e.recorded_at)) over (
+                   partition by e.lifetime_id order by e.version)::text::xid8 as new_xact_id
+          from unnest(p_events::leasehold.membership_events[]) e
+          join lifetime l on l.lifetime_id = e.lifetime_id
+    ), closed as (
+        insert into leasehold.closed_generations
+               (room_id, generation, lifetime_id, opened_at, closed_at, close_reason, closed_version, peak_members, era, last_xact_id)
+        select l.room_id, l.generation, l.new_lifetime_id, l.opened_at, l.closed_at, l.close_reason, l.closed_version,
+               l.peak_members, 0, a.new_xact_id
+          from lifetime l
+          join arrived a on a.lifetime_id = l.lifetime_id and a.version = l.closed_version
+    )
+    insert into leasehold.membership_events
+           (xact_id, lifetime_id, room_id, generation, version, user_id, device_id, epoch, kind, reason, occurred_at,
+            recorded_at, last_seen_at, member_count, era, join_id, info, ended_by, note)
+    select a.new_xact_id, a.new_lifetime_id, a.room_id, a.generation, a.version, a.user_id, a.device_id, a.epoch, a.kind,
+           a.reason, a.occurred_at, a.recorded_at, a.last_seen_at, a.member_count, 0, a.join_id, a.info, a.ended_by, a.note
+      from arrived a
+     order by a.room_id, a.generation, a.version;
+    get diagnostics v_events = row_count;
+    insert into leasehold.generation_purges
+    select * from unnest(p_purges::leasehold.generation_purges[]);
+    return v_events;
+end
+$function$;
+comment on function leasehold.import_lifetimes(p_closed text, p_events text, p_purges text) is
+    'Internal. Takes over what export_lifetimes answered, of lifetimes that were never here; answers how many events it was. Errors: 23505 where a person has the same epoch in a room here, as then two databases had it.';
+
 CREATE OR REPLACE FUNCTION leasehold.instant(p_micros bigint)
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -1503,6 +1752,19 @@ CREATE OR REPLACE FUNCTION leasehold.is_id(p_id text)
 RETURN (((char_length(p_id) >= 1) AND (char_length(p_id) <= 256)) AND (p_id !~ '[\u0001-\u001f\u007f-\u009f]'::text));
 comment on function leasehold.is_id(p_id text) is
     'Whether a text can be a room, user or device id: 1 to 256 characters, no control characters.';
+
+CREATE OR REPLACE FUNCTION leasehold.is_misdirected(p_room_id text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select not c.owns_all
+           and not exists (select from leasehold.slots s
+                            where s.slot = leasehold.slot_of(p_room_id) and s.state = 'owned')
+      from leasehold.cell c
+$function$;
+comment on function leasehold.is_misdirected(p_room_id text) is
+    'Whether another database has this room, or is about to: then nothing is to be said of it here. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.is_note(p_note text)
  RETURNS boolean
@@ -1556,6 +1818,7 @@ declare
     v_lease_from bigint;
     v_again record;
     v_starts integer[] := '{1}';
+    v_misdirected text[];
     v_full text[] := '{}';
     v_lost leasehold.members[];
     v_round record;
@@ -1568,6 +1831,7 @@ begin
     select o.now, o.lease_now, o.lease_from, o.members_expired
       into as_of, v_lease_now, v_lease_from, members_expired
       from leasehold.open_and_prune(p_room_ids, p_user_ids, p_device_ids, p_now) o;
+    v_misdirected := leasehold.misdirected_rooms(p_room_ids);
     outcomes := '{}';
     epochs := '{}';
     generations := '{}';
@@ -1601,7 +1865,8 @@ begin
                   from unnest(p_room_ids, p_user_ids, p_device_ids, p_join_ids)
                        with ordinality as q (room_id, user_id, device_id, join_id, ord)
                   join leasehold.rooms r on r.room_id = q.room_id and r.version = 0
-                 where not exists (select from leasehold.blocks_of(q.room_id, q.user_id, as_of))
+                 where q.room_id <> all (v_misdirected)
+                   and not exists (select from leasehold.blocks_of(q.room_id, q.user_id, as_of))
                    and (q.join_id is null or not exists (
                            select from leasehold.join_asked(q.room_id, q.user_id, q.device_id, q.join_id)))
                  group by q.room_id) n
@@ -1629,7 +1894,8 @@ begin
                        coalesce(s.own_last_seen_at, way.last_seen_at) as held_last_seen_at,
                        s.own_epoch, s.own_lease_ms, s.other,
                        b.blocked_until, asked.epoch as asked_epoch,
-                       case when b.blocked_until is not null then 'blocked'
+                       case when q.room_id = any (v_misdirected) then 'misdirected'
+                            when b.blocked_until is not null then 'blocked'
                             when asked.epoch = s.own_epoch then 'asked_again'
                             when asked.epoch is not null
                                  then leasehold.stale_reason(q.room_id, q.user_id, asked.epoch, q.device_id)
@@ -1658,9 +1924,9 @@ begin
                                (select f.epoch from leasehold.epoch_floors f
                                  where f.room_id = q.room_id and f.user_id = q.user_id)),
                            -- Of who is new here, or was erased; hashed only where somebody was.
-                           (select f.epoch from leasehold.erased_floors f
+                           (select max(f.epoch) from leasehold.erased_floors f
                              where (select exists (select from leasehold.erased_floors))
-                               and f.person = leasehold.erased_person(q.room_id, q.user_id)),
+                               and f.person in (select p.person from leasehold.erased_persons(q.room_id, q.user_id) p)),
                            0) as epoch) last
                  cross join lateral (
                        select count(*) as sessions,
@@ -1781,7 +2047,24 @@ begin
 end
 $function$;
 comment on function leasehold.join_members(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_lease_ms integer[], p_heartbeat_ms integer[], p_metadata jsonb[], p_cursors jsonb[], p_if_present text[], p_info jsonb[], p_join_ids text[], p_capacities integer[], p_max_members integer, p_max_devices integer, p_max_rooms integer, p_now timestamp with time zone, OUT outcomes text[], OUT epochs bigint[], OUT generations bigint[], OUT arrived_at timestamp with time zone[], OUT lease_expires_at timestamp with time zone[], OUT device_ids text[], OUT blocked_until timestamp with time zone[], OUT as_of timestamp with time zone, OUT members_expired integer) is
-    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. A join id of one of the person''s last 32 joins in the room on that device renews what it joined and answers the same. Answers one row of arrays in the same order. Outcomes: joined; already_present, with the session of another device that is there; blocked, with its end; room_full, room_locked, too_many_devices, too_many_rooms; and for a join id whose session is over the same as stale_reason. Locks the users against remove_user, the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
+    'Joins members, one request per position of the arrays and in that order; arrays that are left empty mean their defaults. A join id of one of the person''s last 32 joins in the room on that device renews what it joined and answers the same. Answers one row of arrays in the same order. Outcomes: joined; already_present, with the session of another device that is there; blocked, with its end; room_full, room_locked, too_many_devices, too_many_rooms; misdirected where another database has the room; and for a join id whose session is over the same as stale_reason. Locks the users against remove_user, the rooms in order of id, then the sessions that are replaced or have expired; waits for whoever holds one. Run it at read committed. Errors: 22023 for arguments that cannot be, 23514 for an id that cannot be, 40001, 40P01, 55P03.';
+
+CREATE OR REPLACE FUNCTION leasehold.lacking_lifetimes(p_room_ids text[], p_generations bigint[])
+ RETURNS boolean[]
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select array(
+        select not exists (select from leasehold.closed_generations c
+                            where c.room_id = q.room_id and c.generation = q.generation)
+               -- What was purged here does not come back.
+               and not exists (select from leasehold.generation_floors f
+                                where f.room_id = q.room_id and f.generation >= q.generation)
+          from unnest(p_room_ids, p_generations) with ordinality as q (room_id, generation, ord)
+         order by q.ord)
+$function$;
+comment on function leasehold.lacking_lifetimes(p_room_ids text[], p_generations bigint[]) is
+    'Internal. Of each of these lifetimes whether it was never here. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.lease_clock(p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS bigint
@@ -1931,11 +2214,12 @@ begin
       into members_expired
       from leasehold.clocks(p_now) c;
     update leasehold.rooms r set locked = p_locked where r.room_id = any (v_rooms);
-    outcome := case when not found then 'absent' when p_locked then 'locked' else 'unlocked' end;
+    outcome := case when not found and leasehold.is_misdirected(p_room_id) then 'misdirected'
+                    when not found then 'absent' when p_locked then 'locked' else 'unlocked' end;
 end
 $function$;
 comment on function leasehold.lock_door(p_room_id text, p_locked boolean, p_now timestamp with time zone, OUT outcome text, OUT members_expired integer) is
-    'Lets nobody into a room who is not in it, or everybody again. Those inside stay, and may join again while they are; the next lifetime of the room begins unlocked. Outcomes: locked, unlocked, or absent where there is no such room. Locks the room; waits for whoever holds it. Run it at read committed. Errors: 40001, 40P01, 55P03.';
+    'Lets nobody into a room who is not in it, or everybody again. Those inside stay, and may join again while they are; the next lifetime of the room begins unlocked. Outcomes: locked, unlocked, absent where there is no such room, or misdirected where another database has it. Locks the room; waits for whoever holds it. Run it at read committed. Errors: 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.lock_free_rooms(p_room_ids text[])
  RETURNS text[]
@@ -2058,6 +2342,24 @@ RETURN ((EXTRACT(epoch FROM (p_at AT TIME ZONE 'UTC'::text)) * (1000000)::numeri
 comment on function leasehold.micros(p_at timestamp with time zone) is
     'Internal. An instant as microseconds since 1970.';
 
+CREATE OR REPLACE FUNCTION leasehold.misdirected_rooms(p_room_ids text[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+AS $function$
+begin
+    -- A snapshot from before the lock may not know of a fence.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from leasehold.cell for share;
+    end if;
+    if (select c.owns_all from leasehold.cell c) then
+        return '{}';
+    end if;
+    return array(select distinct r from unnest(p_room_ids) as r where leasehold.is_misdirected(r));
+end
+$function$;
+comment on function leasehold.misdirected_rooms(p_room_ids text[]) is
+    'Internal. Those of these rooms that this database may not open. The caller has locked them with open_rooms, so a fence that this does not see waits for its transaction; see leasehold.room_writers. Errors: 40001 at a stricter level than read committed, where a fence came between.';
+
 CREATE OR REPLACE FUNCTION leasehold.open_and_prune(p_room_ids text[], p_user_ids text[], p_device_ids text[], p_now timestamp with time zone, OUT now timestamp with time zone, OUT lease_now bigint, OUT lease_from bigint, OUT members_expired integer)
  RETURNS record
  LANGUAGE plpgsql
@@ -2156,6 +2458,41 @@ end
 $function$;
 comment on function leasehold.outcomes_of(p_room_ids text[], p_user_ids text[], p_epochs bigint[], p_device_ids text[], p_done integer[], p_word text, p_locked integer[]) is
     'Internal. For each request this word where it was done, busy where another transaction holds its session, and else why it is stale.';
+
+CREATE OR REPLACE FUNCTION leasehold.own_slots(p_slots integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    v_slot integer;
+begin
+    -- Nobody is opening a room now.
+    lock table leasehold.rooms in exclusive mode;
+    if not (select c.owns_all from leasehold.cell c) then
+        raise exception 'this database was told already which slots it owns'
+            using errcode = 'LH421', hint = 'Move slots between databases with leasehold cell move.';
+    end if;
+    update leasehold.cell set owns_all = false, fences = fences + 1;
+    insert into leasehold.slots (slot, state) select distinct s, 'owned' from unnest(p_slots) as s;
+    select leasehold.slot_of(k.room_id)
+      into v_slot
+      from (select r.room_id from leasehold.rooms r
+            union all
+            select c.room_id from leasehold.closed_generations c
+            union all
+            select f.room_id from leasehold.generation_floors f
+            union all
+            select b.room_id from leasehold.blocks b where b.room_id <> '') k
+     where leasehold.is_misdirected(k.room_id)
+     limit 1;
+    if found then
+        raise exception 'this database has, or had, rooms of slot %, which is not among those', v_slot
+            using errcode = 'LH421', hint = 'Name all slots that have rooms here, and move them with leasehold cell move.';
+    end if;
+end
+$function$;
+comment on function leasehold.own_slots(p_slots integer[]) is
+    'Says once, of a database that is to be one of several, which slots it owns; none for an empty array. Errors: LH421 where it was said before, or there is a room of another slot; 55P03, 40P01. Waits for joins under way and holds up others to the end of the transaction.';
 
 CREATE OR REPLACE FUNCTION leasehold.position_key(p_position text)
  RETURNS leasehold.feed_key
@@ -2269,6 +2606,7 @@ declare
     v_end record;
     v_hold leasehold.feed_key;
     v_due record;
+    v_imported tid[];
 begin
     generations_purged := 0;
     events_purged := 0;
@@ -2310,10 +2648,18 @@ begin
         update leasehold.purges
            set looked_era = (v_due.last).era, looked_xact_id = (v_due.last).xact_id, looked_event_id = (v_due.last).event_id;
     end if;
-    if v_due.ended is not null then
+    -- What came from another database stands in no feed, in order of when it was recorded; all of
+    -- its lifetimes are over, so nothing is passed over but joins whose ends were recorded later.
+    v_imported := array(select h.ctid
+                          from leasehold.membership_events h
+                         where h.era = 0 and h.kind = 'ended'
+                           and h.xact_id < leasehold.micros(v_now - p_older_than)::text::xid8
+                         order by h.era, h.xact_id, h.event_id
+                         limit p_max_events);
+    if v_due.ended is not null or v_imported <> '{}' then
         with ended as (
             delete from leasehold.membership_events e
-             where e.ctid = any (v_due.ended)
+             where e.ctid = any (v_due.ended || v_imported)
             returning e.*
         ), joined as (
             delete from leasehold.membership_events j
@@ -2360,7 +2706,7 @@ begin
                                                     where c.room_id = h.room_id and c.generation = h.generation
                                                       and c.closed_version = h.version) then 2 else 1 end,
                    purged_mark = leasehold.feed_mark(h.recorded_at)
-              from (select * from ended e order by e.era desc, e.xact_id desc, e.event_id desc limit 1) h
+              from (select * from ended e where e.era > 0 order by e.era desc, e.xact_id desc, e.event_id desc limit 1) h
         )
         select (select count(*) from ended) + (select count(*) from joined), (select count(*) from closed)
           into events_purged, generations_purged;
@@ -2376,7 +2722,8 @@ begin
        and b.blocked_until <= v_now;
     get diagnostics blocks_purged = row_count;
 
-    finished := blocks_purged < p_max_events and v_due.events < p_max_events;
+    finished := blocks_purged < p_max_events and v_due.events < p_max_events
+                and cardinality(v_imported) < p_max_events;
 end
 $function$;
 comment on function leasehold.purge(p_older_than interval, p_max_events integer, p_webhooks_wait interval, p_now timestamp with time zone, OUT ran boolean, OUT generations_purged integer, OUT events_purged integer, OUT blocks_purged integer, OUT finished boolean) is
@@ -2430,6 +2777,12 @@ begin
                array_fill(p_room_id, array[cardinality(v_devices)]),
                array_fill(p_user_id, array[cardinality(v_devices)]),
                v_devices, p_now) o;
+    if leasehold.misdirected_rooms(array[p_room_id]) <> '{}' then
+        outcome := 'misdirected';
+        sessions_ended := 0;
+        perform leasehold.prune_locked(array[p_room_id], v_now, v_lease_now);
+        return;
+    end if;
     v_devices := array(select m.device_id
                          from leasehold.members m
                         where m.room_id = p_room_id and m.user_id = p_user_id
@@ -2459,7 +2812,7 @@ begin
 end
 $function$;
 comment on function leasehold.remove_member(p_room_id text, p_user_id text, p_epoch bigint, p_block_ms bigint, p_by text, p_note text, p_now timestamp with time zone, OUT outcome text, OUT sessions_ended integer, OUT members_expired integer) is
-    'Ends a member''s sessions in a room, or only the one with p_epoch; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, or for an epoch that is not current, which changes nothing, the same as stale_reason. Locks the room, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
+    'Ends a member''s sessions in a room, or only the one with p_epoch; the history keeps who decided it (p_by) and why (p_note). With p_block_ms, joins are refused for so long; 0 lifts an earlier block, null leaves it. Outcomes: removed, absent, misdirected where another database has the room, or for an epoch that is not current, which changes nothing, the same as stale_reason. Locks the room, then the sessions; waits for whoever holds one. Run it at read committed. Errors: 23514 for an id or a note that cannot be, 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.remove_user(p_user_id text, p_block_ms bigint DEFAULT NULL::bigint, p_by text DEFAULT NULL::text, p_note text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT room_ids text[], OUT sessions_ended integer, OUT members_expired integer)
  RETURNS record
@@ -2642,11 +2995,12 @@ comment on function leasehold.room_blocks(p_room_id text, p_after text, p_limit 
     'The blocks of a room that hold, in order of user, those after p_after; the one of the room itself has an empty user and comes first. Blocks of all rooms are not among them. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.room_counts(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, member_count integer)
+ RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, is_misdirected boolean, generation bigint, version bigint, member_count integer)
  LANGUAGE sql
  STABLE
 AS $function$
     select q.room_id, clock.now, coalesce(live.expired > 0, false),
+           r.room_id is null and leasehold.is_misdirected(q.room_id),
            case when live.members > 0 then r.generation end,
            case when live.members > 0 then r.version + live.expired end,
            coalesce(live.members, 0)
@@ -2666,14 +3020,15 @@ AS $function$
            having leasehold.lease_expired(r.next_end, clock.lease_now)) live on true
 $function$;
 comment on function leasehold.room_counts(p_room_ids text[], p_now timestamp with time zone) is
-    'How many persons are in these rooms: one row each, of a room without one with a null generation and version. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+    'How many persons are in these rooms: one row each, of a room without one with a null generation and version, and is_misdirected where another database has it. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, generation bigint, version bigint, opened_at timestamp with time zone, locked boolean, user_id text, device_id text, epoch bigint, arrival bigint, arrived_at timestamp with time zone, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb, info jsonb)
+ RETURNS TABLE(room_id text, as_of timestamp with time zone, has_expired boolean, is_misdirected boolean, generation bigint, version bigint, opened_at timestamp with time zone, locked boolean, user_id text, device_id text, epoch bigint, arrival bigint, arrived_at timestamp with time zone, joined_at timestamp with time zone, last_seen_at timestamp with time zone, heartbeat_ms integer, lease_expires_at timestamp with time zone, status text, cursor jsonb, metadata jsonb, info jsonb)
  LANGUAGE sql
  STABLE
 AS $function$
     select q.room_id, clock.now, coalesce(due.expired > 0, false),
+           r.room_id is null and leasehold.is_misdirected(q.room_id),
            case when due.live = 0 then null else r.generation end,
            r.version + coalesce(due.expired, 0), r.opened_at, r.locked,
            m.user_id, m.device_id, m.epoch, m.arrival, m.arrived_at, m.joined_at, m.last_seen_at, m.heartbeat_ms,
@@ -2694,7 +3049,24 @@ AS $function$
         on m.room_id = r.room_id and not leasehold.lease_expired(m.lease_end, clock.lease_now)
 $function$;
 comment on function leasehold.room_sessions(p_room_ids text[], p_now timestamp with time zone) is
-    'Who is in these rooms: one row per live session, and of a room without one a single row with a null generation. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+    'Who is in these rooms: one row per live session, and of a room without one a single row with a null generation, and is_misdirected where another database has it. has_expired says that prune_rooms has something to do; version counts it as done. Locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.room_writers(p_among text[] DEFAULT NULL::text[])
+ RETURNS text[]
+ LANGUAGE sql
+AS $function$
+    -- Whoever opens a room holds this lock to the end of the transaction, and took it before the look
+    -- at the slots: who looked before a fence was committed holds it when this is asked afterwards.
+    select coalesce(array_agg(distinct l.virtualtransaction), '{}')
+      from pg_locks l
+     where l.locktype = 'relation' and l.granted and l.mode = 'RowExclusiveLock'
+       and l.relation = 'leasehold.rooms'::regclass
+       and l.database = (select oid from pg_database where datname = current_database())
+       and l.pid is distinct from pg_backend_pid()
+       and (p_among is null or l.virtualtransaction = any (p_among))
+$function$;
+comment on function leasehold.room_writers(p_among text[]) is
+    'Internal. The transactions under way that may have opened a room, or those of these that still are. Locks nothing, and keeps nobody from beginning.';
 
 CREATE OR REPLACE FUNCTION leasehold.session_status(p_last_seen_at timestamp with time zone, p_heartbeat_ms integer, p_disconnected_at timestamp with time zone, p_at timestamp with time zone)
  RETURNS text
@@ -2757,12 +3129,12 @@ begin
                 where n.room_id = p_room_id and n.user_id = p_user_id
                   and not leasehold.lease_expired(n.lease_end, v_lease_now)));
     outcome := case when found then 'changed'
-                    when p_epoch is null then 'absent'
+                    when p_epoch is null and not leasehold.is_misdirected(p_room_id) then 'absent'
                     else leasehold.stale_reason(p_room_id, p_user_id, p_epoch) end;
 end
 $function$;
 comment on function leasehold.set_metadata(p_room_id text, p_user_id text, p_metadata jsonb, p_epoch bigint, p_now timestamp with time zone, OUT outcome text) is
-    'Replaces the metadata of a member''s newest session, or of the one with p_epoch, and renews nothing. Outcomes: changed; absent; or for an epoch that is not current the same as stale_reason. Locks the member''s sessions; waits for whoever holds one. Errors: 40001, 40P01, 55P03.';
+    'Replaces the metadata of a member''s newest session, or of the one with p_epoch, and renews nothing. Outcomes: changed; absent; misdirected where another database has the room; or for an epoch that is not current the same as stale_reason. Locks the member''s sessions; waits for whoever holds one. Errors: 40001, 40P01, 55P03.';
 
 CREATE OR REPLACE FUNCTION leasehold.set_webhook(p_name text, p_url text, p_secret text DEFAULT NULL::text, p_room_id text DEFAULT NULL::text, p_prefix text DEFAULT NULL::text, p_kinds text[] DEFAULT NULL::text[], p_after text DEFAULT 'latest'::text, OUT outcome text)
  RETURNS text
@@ -2891,6 +3263,54 @@ $function$;
 comment on function leasehold.share_users(p_user_ids text[]) is
     'Internal. From here to the end of the transaction lock_user waits for these users; waits for it. Errors: 55P03, 40P01.';
 
+CREATE OR REPLACE FUNCTION leasehold.slot_of(p_room_id text)
+ RETURNS integer
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+    v_hash bytea := sha256(convert_to(p_room_id, 'UTF8'));
+begin
+    -- Its first three hexadecimal digits, which a proxy can cut out.
+    return (get_byte(v_hash, 0) << 4) | (get_byte(v_hash, 1) >> 4);
+end
+$function$;
+comment on function leasehold.slot_of(p_room_id text) is
+    'Which of 4,096 slots a room is of: the first twelve bits of the SHA-256 of its id in UTF-8.';
+
+CREATE OR REPLACE FUNCTION leasehold.slot_rooms(p_slots integer[])
+ RETURNS TABLE(slot integer, room_id text)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select k.slot, k.room_id
+      from (select leasehold.slot_of(a.room_id) as slot, a.room_id
+              from (select r.room_id from leasehold.rooms r
+                    union
+                    select c.room_id from leasehold.closed_generations c
+                    union
+                    select f.room_id from leasehold.epoch_floors f
+                    union
+                    select f.room_id from leasehold.generation_floors f) a) k
+     where k.slot = any (p_slots)
+$function$;
+comment on function leasehold.slot_rooms(p_slots integer[]) is
+    'Internal. Every room of these slots of which something is known here, but for what is blocked in it. Reads all rooms and lifetimes; locks nothing.';
+
+CREATE OR REPLACE FUNCTION leasehold.slot_states(p_slots integer[])
+ RETURNS TABLE(slot integer, state text, peer text)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select q.slot, case when c.owns_all then 'owned' else coalesce(s.state, 'absent') end, s.peer
+      from leasehold.cell c
+     cross join unnest(p_slots) as q (slot)
+      left join leasehold.slots s on s.slot = q.slot
+     order by q.slot
+$function$;
+comment on function leasehold.slot_states(p_slots integer[]) is
+    'Of each of these slots whether it is owned, leaving, arriving or absent here, and of one on its way which database it comes from or goes to. Locks nothing.';
+
 CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text DEFAULT NULL::text)
  RETURNS text
  LANGUAGE sql
@@ -2898,17 +3318,17 @@ CREATE OR REPLACE FUNCTION leasehold.stale_reason(p_room_id text, p_user_id text
 AS $function$
     -- 'ended' sorts before 'joined': the end if there is one. A session that
     -- has none and could not be renewed has outlived its lease.
-    select coalesce((
+    select case when leasehold.is_misdirected(p_room_id) then 'misdirected' else coalesce((
         select case when e.device_id <> p_device_id then 'unknown_session'
                     when e.kind = 'ended' then e.reason
                     else 'expired' end
           from leasehold.membership_events e
          where e.room_id = p_room_id and e.user_id = p_user_id and e.epoch = p_epoch
          order by e.kind
-         limit 1), 'unknown_session')
+         limit 1), 'unknown_session') end
 $function$;
 comment on function leasehold.stale_reason(p_room_id text, p_user_id text, p_epoch bigint, p_device_id text) is
-    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed), or unknown_session. Without p_device_id on whichever device. Locks nothing.';
+    'Why a session is not current: how it ended (superseded, expired, left, removed, room_closed, moved), or unknown_session; misdirected where another database has the room. Without p_device_id on whichever device. Locks nothing.';
 
 CREATE OR REPLACE FUNCTION leasehold.sweep(p_max_members integer DEFAULT 1000, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT ran boolean, OUT members_expired integer, OUT rooms_closed integer, OUT finished boolean)
  RETURNS record
@@ -3201,6 +3621,15 @@ begin
         on j.room_id = m.room_id and j.user_id = m.user_id and j.epoch = m.epoch and j.kind = 'joined'
      where j.generation <> r.generation and (v_rooms is null or m.room_id = any (v_rooms))
 
+    -- 6. A room is in one database.
+    union all
+    select 6, r.room_id, null, format('the room is here, but its slot %s is not this database''s', leasehold.slot_of(r.room_id))
+      from leasehold.rooms r
+     where (v_rooms is null or r.room_id = any (v_rooms))
+       and not (select c.owns_all from leasehold.cell c)
+       and not exists (select from leasehold.slots s
+                        where s.slot = leasehold.slot_of(r.room_id) and s.state in ('owned', 'leaving'))
+
     -- 7. The history is complete: every version of a generation once, and members are its joins without an end.
     union all
     select 7, coalesce(e.room_id, g.room_id), null,
@@ -3300,8 +3729,8 @@ begin
       left join leasehold.epoch_floors f on f.room_id = e.room_id and f.user_id = e.user_id
      where e.epoch > 1
        and coalesce(f.epoch,
-                    (select z.epoch from leasehold.erased_floors z
-                      where z.person = leasehold.erased_person(e.room_id, e.user_id)), 0) < e.epoch - 1
+                    (select max(z.epoch) from leasehold.erased_floors z
+                      where z.person in (select p.person from leasehold.erased_persons(e.room_id, e.user_id) p)), 0) < e.epoch - 1
     union all
     select 6, g.room_id, null,
            format('the generations before %s are purged, but the floor is %s', g.generation, coalesce(f.generation, 0))
@@ -3321,7 +3750,7 @@ begin
                    (h.era, h.xact_id, h.event_id)::leasehold.feed_key < lag((h.era, h.xact_id, h.event_id)::leasehold.feed_key) over (
                        partition by h.room_id order by h.generation, h.version) as is_out_of_order
               from leasehold.membership_events h
-             where (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))) e
+             where h.era > 0 and (v_lifetimes is null or h.lifetime_id = any (v_lifetimes))) e
      where e.is_out_of_order
     union all
     select 7, null, null, format('the history goes on in cluster %s, but its transactions are counted by cluster %s; run leasehold.renumber_changes()', c.system_identifier, f.system_identifier)

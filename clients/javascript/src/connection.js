@@ -16,12 +16,12 @@ const open = new Set();
 /** The connection that rooms with the same service, credential, transport and view share. */
 export function connectionFor(options, platform) {
   // Of cells each has its rooms: a proxy finds it by the room's own address.
-  const roomId = options.cells ? options.roomId : undefined;
-  const key = [platform, options.url, options.token, options.transport, options.view, roomId];
+  const at = options.cells ? roomPath(options.roomId) : "";
+  const key = [platform, options.url, options.token, options.transport, options.view, at];
   for (const connection of open) {
     if (connection.rooms.size < MAX_ROOMS && key.every((part, at) => part === connection.key[at])) return connection;
   }
-  return new Connection(key, options, platform, roomId);
+  return new Connection(key, options, platform, at);
 }
 
 /** What rooms share: one stream or socket, one credential, one look at the page. */
@@ -33,13 +33,14 @@ export class Connection {
   /** By room: whoever shows or is in it on this page. */
   rooms = new Map();
 
-  constructor(key, { url, token, transport = StreamTransport, view }, platform, roomId) {
+  constructor(key, { url, token, transport = StreamTransport, view }, platform, at) {
     this.key = key;
+    this.at = at;
     this.platform = platform;
     this.timers = new Timers(platform);
     this.tokens = new Tokens(token, platform);
     this.#requests = new Requests({ url: url.replace(/\/+$/, ""), tokens: this.tokens, platform, timers: this.timers });
-    this.#transport = new transport(this, this.#requests, view, roomId);
+    this.#transport = new transport(this, this.#requests, view);
     this.#unfollow = followPage(platform, {
       wake: () => this.#wake(),
       away: () => this.#suspend(),

@@ -1,7 +1,6 @@
 import { Backoff } from "./backoff.js";
 import { UNANSWERED, verdict } from "./outcome.js";
 import { until } from "./platform.js";
-import { roomPath } from "./requests.js";
 
 const OPEN_MS = 10_000;
 /** A socket on which nothing came for so long is asked something, and given up without an answer. */
@@ -13,7 +12,6 @@ export class SocketTransport {
   #connection;
   #requests;
   #view;
-  #ownRoom;
   #backoff;
   #rooms = new Set();
   #attempt = null;
@@ -21,12 +19,10 @@ export class SocketTransport {
   #lastId = 0;
   #callOff = () => {};
 
-  /** With `ownRoom` for that room alone, at its address. */
-  constructor(connection, requests, view, ownRoom) {
+  constructor(connection, requests, view) {
     this.#connection = connection;
     this.#requests = requests;
     this.#view = view;
-    this.#ownRoom = ownRoom;
     this.#backoff = new Backoff(connection.platform);
   }
 
@@ -77,8 +73,7 @@ export class SocketTransport {
     try {
       const token = await until(attempt.ended.signal, this.#connection.tokens.get());
       const query = token ? `?access_token=${encodeURIComponent(token)}` : "";
-      const of = this.#ownRoom === undefined ? "" : roomPath(this.#ownRoom);
-      const socket = new this.#connection.platform.WebSocket(`${this.#requests.url.replace(/^http/, "ws")}${of}/socket${query}`);
+      const socket = new this.#connection.platform.WebSocket(this.#requests.url.replace(/^http/, "ws") + this.#connection.at + "/socket" + query);
       attempt.socket = socket;
       socket.onopen = () => this.#opened(attempt);
       socket.onmessage = ({ data }) => this.#take(attempt, JSON.parse(data));

@@ -17,7 +17,6 @@ export class StreamTransport {
   #connection;
   #requests;
   #view;
-  #ownRoom;
   #backoff;
   #rooms = [];
   #attempt = null;
@@ -27,12 +26,10 @@ export class StreamTransport {
   #callOffRenewal = () => {};
   #callOffGrace = null;
 
-  /** With `ownRoom` for that room alone, at its address. */
-  constructor(connection, requests, view, ownRoom) {
+  constructor(connection, requests, view) {
     this.#connection = connection;
     this.#requests = requests;
     this.#view = view;
-    this.#ownRoom = ownRoom;
     this.#backoff = new Backoff(connection.platform);
   }
 
@@ -134,11 +131,9 @@ export class StreamTransport {
   }
 
   #path() {
-    const named = this.#ownRoom === undefined ? this.#rooms : [];
-    const query = named.map((roomId) => `room=${encodeURIComponent(roomId)}`);
+    const query = this.#connection.at ? [] : this.#rooms.map((roomId) => `room=${encodeURIComponent(roomId)}`);
     if (this.#view) query.push(`view=${this.#view}`);
-    const of = this.#ownRoom === undefined ? "" : roomPath(this.#ownRoom);
-    return `${of}/events?${query.join("&")}`;
+    return `${this.#connection.at}/events?${query.join("&")}`;
   }
 
   #take(attempt, type, data) {

@@ -1,6 +1,6 @@
 -- What the role needs with which the service serves, and no more: run it as the
 -- owner of the schema, after each migration, with the role's own name.
--- `leasehold migrate` needs the owner; `sweep`, `purge` and `verify` do not.
+-- `leasehold migrate`, `cell own` and `cell move` need the owner; `sweep`, `purge` and `verify` do not.
 
 grant usage on schema leasehold to leasehold_service;
 

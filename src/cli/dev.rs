@@ -8,7 +8,7 @@ use private_postgres::{Cluster, ClusterOptions};
 use tokio::task::spawn_blocking;
 use tracing_subscriber::EnvFilter;
 
-use super::stop_signals;
+use super::commands::stop_signals;
 use crate::app::Application;
 use crate::config::{DatabaseArgs, ServeArgs};
 use crate::http::Pages;

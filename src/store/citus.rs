@@ -13,7 +13,10 @@ pub(super) async fn require_undistributed(connection: &mut PgConnection) -> Resu
     if !is_there.fetch_one(&mut *connection).await? {
         return Ok(());
     }
-    // Not checked when it is compiled, as there is no such table then.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "there is no such table where it is compiled"
+    )]
     let distributed: Option<String> = sqlx::query_scalar(
         "select c.oid::regclass::text
            from pg_catalog.pg_dist_partition p

@@ -35,7 +35,7 @@ struct GenerationAnswer {
     opened_at_ms: i64,
     /// Null while a member lives.
     closed_at_ms: Option<i64>,
-    /// How the last member ended: `left`, `expired`, `removed` or `room_closed`.
+    /// How the last member ended: `left`, `expired`, `removed`, `room_closed` or `moved`.
     close_reason: Option<&'static str>,
     /// The most persons at a time.
     peak_members: Option<i32>,
@@ -132,7 +132,7 @@ struct PastSessionAnswer<'a> {
     joined_at_ms: i64,
     /// Null while it lives.
     ended_at_ms: Option<i64>,
-    /// `left`, `expired`, `superseded`, `removed` or `room_closed`.
+    /// `left`, `expired`, `superseded`, `removed`, `room_closed` or `moved`.
     end_reason: Option<&'static str>,
     /// The last heartbeat, or the join.
     last_seen_ms: Option<i64>,

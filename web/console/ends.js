@@ -8,6 +8,7 @@ export const ENDS = [
   ["superseded", "superseded by a later join", () => [s("circle", { cx: 2, cy: 2, r: 1.2 }), s("circle", { cx: 6, cy: 6, r: 1.2 })]],
   ["removed", "removed", () => [s("path", { d: "M0,0 L8,8 M8,0 L0,8" })]],
   ["room_closed", "room closed", () => [s("path", { d: "M2,0 V8 M6,0 V8" })]],
+  ["moved", "room moved to another cell", () => [s("path", { d: "M0,2 H8 M0,6 H8" })]],
 ];
 
 export function endOf({ endReason }) {

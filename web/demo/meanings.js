@@ -6,6 +6,7 @@ const ENDS = {
   left: (epoch) => `Epoch ${epoch} has left. The page stops.`,
   removed: () => "Somebody removed you. The page stops, and does not come back by itself.",
   room_closed: () => "Somebody closed the room. The page stops.",
+  moved: (epoch) => `Epoch ${epoch} ended as its room went to another database. The page joins again, there.`,
   unknown_session: (epoch) => `Nobody knows an epoch ${epoch} here. The page joins again.`,
 };
 
@@ -36,6 +37,7 @@ const LEFT = {
   expired: "The lease ran out. Nobody had to notice.",
   removed: "Was removed.",
   room_closed: "The room was closed.",
+  moved: "The room went to another database.",
 };
 
 /** Of somebody else's end. */

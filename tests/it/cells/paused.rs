@@ -122,3 +122,28 @@ async fn what_is_committed_between_the_first_copy_and_the_fence_goes_along() {
     source.verify().await;
     target.verify().await;
 }
+
+/// A place that was looked up before the lock would be out of date after it.
+#[tokio::test]
+async fn a_join_that_waits_for_its_room_when_the_fence_falls_is_refused() {
+    let (source, target) = pair().await;
+    let slots = slots_of(&["r"]);
+    join(&source, "r", "alice").await;
+    let mut holder = Side::holding(
+        &source,
+        "select from leasehold.rooms where room_id = 'r' for update",
+    )
+    .await;
+    let late = "select outcome from leasehold.join_member('r', 'late')";
+    let late = Side::new(&source).await.waits(late).await;
+    let mut moving = moving(&source, &target, &slots).await;
+    moving.arrive(&slots).await.unwrap();
+    moving.fence(&slots).await.unwrap();
+    holder.run("commit").await;
+    assert_eq!(late.answer().await.unwrap(), ["misdirected"]);
+    moving.take(&slots).await.unwrap();
+    moving.close().await.unwrap();
+    assert_eq!(join(&target, "r", "late").await, "joined 1 2");
+    source.verify().await;
+    target.verify().await;
+}

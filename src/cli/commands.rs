@@ -1,16 +1,11 @@
-//! The subcommands.
-
-mod cell;
-mod dev;
+//! Which commands there are, and what each does.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use cell::CellCommand;
 use clap::{Parser, Subcommand};
-use dev::dev;
 use futures_util::Stream;
 use futures_util::stream::poll_fn;
 use private_postgres::default_data_dir;
@@ -20,6 +15,8 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
+use super::cell::CellCommand;
+use super::dev::dev;
 use crate::app::Application;
 use crate::config::{
     AGES, DatabaseArgs, HealthcheckArgs, ReachArgs, ServeArgs, TokenArgs, duration,
@@ -218,7 +215,7 @@ async fn serve_until_signal(database: DatabaseArgs, args: &ServeArgs) -> anyhow:
 }
 
 /// An item for each SIGINT and SIGTERM.
-fn stop_signals() -> anyhow::Result<impl Stream<Item = ()> + Unpin> {
+pub(super) fn stop_signals() -> anyhow::Result<impl Stream<Item = ()> + Unpin> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     Ok(poll_fn(move |context| {

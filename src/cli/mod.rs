@@ -1,0 +1,7 @@
+//! The subcommands.
+
+mod cell;
+mod commands;
+mod dev;
+
+pub use commands::Cli;

@@ -264,7 +264,7 @@ async fn attend(url: String, id: String, until: Instant) -> (Vec<i64>, Duration)
                 sleep(Duration::from_millis(5)).await;
                 continue;
             }
-            status => panic!("{id}: {status}"),
+            status => unreachable!("{id}: {status}"),
         }
         longest = longest.max(last_good.elapsed());
         last_good = Instant::now();

@@ -133,7 +133,7 @@ async fn a_room_that_is_opened_at_any_step_exists_once() {
         let expected = usize::from(!(3..=6).contains(&steps));
         assert_eq!(opened, expected, "after {steps} steps: {answers:?}");
         take(&source, &target, &slots).await;
-        let next = if steps < 3 || steps > 6 {
+        let next = if !(3..=6).contains(&steps) {
             "joined 2"
         } else {
             "joined 1"

@@ -59,7 +59,7 @@ async fn wander(n: usize, urls: [String; 2], rooms: Vec<String>, stop: Arc<Atomi
                     sleep(Duration::from_millis(2)).await;
                 }
                 503 => {}
-                _ => panic!("{status} {said}"),
+                _ => unreachable!("{status} {said}"),
             }
         };
         guess.insert(id.clone(), cell);
@@ -71,7 +71,7 @@ async fn wander(n: usize, urls: [String; 2], rooms: Vec<String>, stop: Arc<Atomi
         if beaten == 409 {
             assert_eq!(said["code"], "moved", "{said}");
         }
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             let (left, _) = ask(cell, "leave", json!({ "userId": user, "epoch": epoch })).await;
             assert!([204, 421, 503].contains(&left), "{left}");
             if left == 204 {

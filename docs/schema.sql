@@ -2354,7 +2354,11 @@ begin
     if (select c.owns_all from leasehold.cell c) then
         return '{}';
     end if;
-    return array(select distinct r from unnest(p_room_ids) as r where leasehold.is_misdirected(r));
+    return array(select distinct q.room_id
+                   from unnest(p_room_ids) as q (room_id)
+                  -- By key: as a join it would go through all slots with plans that are kept.
+                  where (select s.state from leasehold.slots s
+                          where s.slot = leasehold.slot_of(q.room_id)) is distinct from 'owned');
 end
 $function$;
 comment on function leasehold.misdirected_rooms(p_room_ids text[]) is

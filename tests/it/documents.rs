@@ -116,6 +116,11 @@ async fn the_operators_guide_shows_what_postgres_answers() {
     run_sql_of("docs/operations.md", 2).await;
 }
 
+#[tokio::test]
+async fn the_page_on_sizes_shows_what_postgres_answers() {
+    run_sql_of("docs/sizing.md", 1).await;
+}
+
 #[test]
 fn the_operators_guide_lists_every_metric() {
     let metrics = Metrics::new().unwrap();

@@ -3,7 +3,7 @@
 export SQLX_OFFLINE := true
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-matrix chaos fmt sqlx schema check-api bench bench-scale clean
+.PHONY: help run test test-matrix chaos fmt sqlx schema check-api bench bench-scale release clean
 
 help: ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,7 @@ test: ## Run every check and every test, as CI does
 	scripts/check-api 60
 	scripts/check-deploy
 	scripts/check-exports
+	scripts/check-dependencies
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 test-matrix: ## Run the tests on PostgreSQL 14, 16, 17 and 18
@@ -47,6 +48,9 @@ bench: ## Measure, in under ten minutes; see benches/
 
 bench-scale: ## Measure a long history, many rooms and several instances
 	benches/run --scale
+
+release: ## Build what a release consists of: program, SBOM, migrations, checksums
+	scripts/release
 
 clean: ## Remove what was built
 	cargo clean

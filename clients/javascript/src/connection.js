@@ -21,7 +21,7 @@ export function connectionFor(options, platform) {
   for (const connection of open) {
     if (connection.rooms.size < MAX_ROOMS && key.every((part, at) => part === connection.key[at])) return connection;
   }
-  return new Connection(key, options, platform, at);
+  return new Connection(key, options, platform);
 }
 
 /** What rooms share: one stream or socket, one credential, one look at the page. */
@@ -33,9 +33,8 @@ export class Connection {
   /** By room: whoever shows or is in it on this page. */
   rooms = new Map();
 
-  constructor(key, { url, token, transport = StreamTransport, view }, platform, at) {
+  constructor(key, { url, token, transport = StreamTransport, view }, platform) {
     this.key = key;
-    this.at = at;
     this.platform = platform;
     this.timers = new Timers(platform);
     this.tokens = new Tokens(token, platform);
@@ -48,6 +47,11 @@ export class Connection {
     });
     open.add(this);
     this.#look(platform.now(), platform.wallNow());
+  }
+
+  /** The path of its only room where the service is of cells, and nothing otherwise. */
+  get at() {
+    return this.key.at(-1);
   }
 
   add(roomId, room) {

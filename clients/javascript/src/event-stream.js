@@ -9,7 +9,7 @@ export class EventStream {
   #event = { type: "", data: [] };
   #onEvent;
   /** What the server asks to wait before the next connection. */
-  retryMs = null;
+  retryMs = 0;
 
   constructor(onEvent) {
     this.#onEvent = onEvent;

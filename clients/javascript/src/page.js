@@ -4,15 +4,15 @@
  */
 export function followPage({ document, window }, { wake, away, back }) {
   const following = new AbortController();
-  const on = (target, types, listener) => {
-    for (const type of types) target?.addEventListener(type, listener, { signal: following.signal });
-  };
-  on(document, ["visibilitychange"], wake);
-  on(window, ["online", "offline"], wake);
-  on(document, ["resume"], back);
-  on(window, ["focus", "pageshow"], back);
+  const on = (target, type, listener) => target?.addEventListener(type, listener, { signal: following.signal });
+  on(document, "visibilitychange", wake);
+  on(window, "online", wake);
+  on(window, "offline", wake);
+  on(document, "resume", back);
+  on(window, "focus", back);
+  on(window, "pageshow", back);
   // Not `beforeunload`, after which the page may well stay.
-  on(window, ["pagehide"], away);
+  on(window, "pagehide", away);
   return () => following.abort();
 }
 

@@ -26,6 +26,6 @@ export function until(signal, promise) {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject();
     signal.addEventListener("abort", reject);
-    Promise.resolve(promise).then(resolve, reject);
+    promise.then(resolve, reject);
   });
 }

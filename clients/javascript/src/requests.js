@@ -57,7 +57,7 @@ export class Requests {
     const init = { method: "POST", headers: headers(token, body), body: JSON.stringify(body), keepalive: true };
     // Without a header that needs a question first, which a page that goes may not live to ask.
     if (!token) init.headers["content-type"] = "text/plain";
-    Promise.resolve(this.#platform.fetch(this.url + path, init)).catch(() => {});
+    this.#platform.fetch(this.url + path, init).catch(() => {});
   }
 }
 

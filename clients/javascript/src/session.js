@@ -88,10 +88,8 @@ export class Session {
   /** Asks what is next: a join or a heartbeat. One at a time; asked meanwhile, one more comes after. */
   run() {
     if (!this.#active) return;
-    if (this.#running) {
-      this.#again = true;
-      return;
-    }
+    this.#again = true;
+    if (this.#running) return;
     this.#callOffRun();
     this.#running = this.#work().finally(() => {
       this.#running = null;
@@ -176,7 +174,7 @@ export class Session {
   }
 
   /** Gives the session up, and tells the server where it may know of one. */
-  #forget(unloading = false) {
+  #forget(unloading) {
     const epoch = this.#epoch;
     this.#life++;
     this.#epoch = this.#joinId = null;
@@ -186,7 +184,7 @@ export class Session {
     return epoch === null ? undefined : this.#farewell(epoch, unloading);
   }
 
-  #farewell(epoch, unloading = false) {
+  #farewell(epoch, unloading) {
     const fields = { ...this.identity, epoch };
     if (unloading) return this.#connection.farewell(this.#options.roomId, fields);
     return this.#connection.request(this.#options.roomId, "leave", fields);
@@ -242,7 +240,7 @@ export class Session {
     return metadata === this.#metadata ? this.#untilHeartbeat() : METADATA_MS;
   }
 
-  async #ask(type, fields) {
+  #ask(type, fields) {
     this.#abort = new AbortController();
     this.#sentAt = this.#platform.now();
     // Short enough for a second try within the lease.
@@ -254,7 +252,7 @@ export class Session {
 
   /** How long to wait after an answer that was none, or not the wanted one. */
   #failed(outcome, sent) {
-    const { body, retryAfterMs = 0 } = outcome;
+    const { body, retryAfterMs } = outcome;
     const next = verdict(outcome);
     if (next === "stop") return this.#refused(body, sent);
     this.#trouble = true;

@@ -127,7 +127,7 @@ export class StreamTransport {
     } finally {
       callOffAnswer();
     }
-    return { wait: this.#backoff.failed(begun ? (stream.retryMs ?? 0) * this.#connection.platform.random() : 0) };
+    return { wait: this.#backoff.failed(stream.retryMs * this.#connection.platform.random()) };
   }
 
   #path() {

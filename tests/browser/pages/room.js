@@ -7,7 +7,7 @@ let tokens = 0;
 
 async function token() {
   tokens++;
-  const query = new URLSearchParams({ sub: options.userId, roomId: options.roomId, seconds: options.tokenSeconds });
+  const query = new URLSearchParams({ sub: options.userId, roomId: options.tokenRoomId ?? options.roomId, seconds: options.tokenSeconds });
   return (await fetch(`/token?${query}`)).text();
 }
 

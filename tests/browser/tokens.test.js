@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setTimeout as pass } from "node:timers/promises";
 import { after, before, suite, test } from "node:test";
 import { eventually, KEY, SECRET } from "../../clients/javascript/test/help/service.js";
 import { heard, look, skip, Stage } from "./help/pages.js";
@@ -30,6 +31,25 @@ suite("pages with tokens that end", { skip }, () => {
       assert.deepEqual(statuses, ["connected"]);
       assert.deepEqual(await heard(page, "left"), []);
       assert.deepEqual(await heard(page, "ended"), []);
+    });
+  }
+
+  for (const socket of [undefined, true]) {
+    test(`stop, say so and ask no more where the next one is refused, on ${socket ? "an open socket" : "a stream"}`, async (t) => {
+      const visit = stage.visit(t);
+      visit.expect(/status of 401|WebSocket connection/);
+      const page = await visit.open("alice", { socket, tokenSeconds: TOKEN_SECONDS });
+      await page.evaluate(() => (window.forged = true));
+      await eventually("it stops", async () => (await look(page)).status === "ended", 2 * TOKEN_SECONDS * 1000);
+      assert.deepEqual((await heard(page, "ended")).map(({ detail }) => detail.code), ["unauthorized"]);
+      // What was under way is answered by then.
+      await pass(500);
+      const asked = [];
+      page.on("request", (request) => asked.push(request.url()));
+      page.on("websocket", (dialled) => asked.push(dialled.url()));
+      await pass(3000);
+      assert.deepEqual(asked, []);
+      assert.equal((await look(page)).live, false);
     });
   }
 

@@ -1,6 +1,7 @@
 import { Backoff } from "./backoff.js";
 import { UNANSWERED, verdict } from "./outcome.js";
 import { until } from "./platform.js";
+import { roomPath } from "./requests.js";
 
 const OPEN_MS = 10_000;
 /** A socket on which nothing came for so long is asked something, and given up without an answer. */
@@ -27,6 +28,8 @@ export class SocketTransport {
   }
 
   async request(roomId, type, fields, { timeoutMs = 10_000, signal, wanted } = {}) {
+    // Who leaves waits for no other socket: it may be the refusal of one that ends the membership.
+    if (type === "leave" && !this.#attempt?.open) return this.#requests.send("POST", `${roomPath(roomId)}/leave`, fields);
     // Who is to renew has waited as long as it may.
     if (type === "heartbeat" || type === "join") this.retry();
     return this.#ask({ type, roomId, ...fields }, timeoutMs, signal, wanted);

@@ -8,6 +8,7 @@ let tokens = 0;
 async function token() {
   tokens++;
   const query = new URLSearchParams({ sub: options.userId, roomId: options.tokenRoomId ?? options.roomId, seconds: options.tokenSeconds });
+  if (window.forged) query.set("forged", "");
   return (await fetch(`/token?${query}`)).text();
 }
 
